@@ -1,0 +1,193 @@
+//! Where the records live.
+
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+pub mod memory;
+
+use std::future::Future;
+use std::pin::Pin;
+use tenure_core::decide::{Keys, Swap, View};
+use tenure_core::record::{LeaseRecord, SessionRecord, Transition};
+use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId};
+
+/// A boxed future, so that a store can be chosen at run time.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where records live: read, and swap one of them.
+///
+/// # Contract
+///
+/// Each clause is a function of the `conformance` suite.
+///
+/// 1. **Consistent read.** `read` returns the named records, their versions, the history's length and the clock as they
+///    stood together at one moment between the call and the return. The clock is read *after* the records.
+/// 2. **All or nothing.** `swap` changes the record, adjusts the holdings of the sessions concerned, and appends the
+///    history row, in one atomic step, or does none of it.
+/// 3. **Versions.** It does so only if the changed record still has the version that was read (`None`: is still absent).
+///    Every change gives the record a version that it never had.
+/// 4. **Reliance.** And only if the session that the swap relies on is still Live, in the authority's present
+///    incarnation. Its deadline is not looked at: a session that is overdue but not ended still stands.
+/// 5. **Durable.** When `swap` returns [`SwapOutcome::Done`], a crash of the process or the machine does not undo it.
+///    A store that cannot promise it says so in its own documentation.
+/// 6. **Unknown is said.** When the store cannot tell whether a swap was applied, it returns [`SwapOutcome::Unknown`],
+///    never an error.
+/// 7. **Holdings.** The fingerprint of a session is that of the grants in `Sealing` or `Held` that stand on it.
+/// 8. **Clock.** The clock never goes back while the store is open; a store that notices that it did refuses with
+///    [`StoreError::ClockWentBack`]. It counts the time in suspend.
+/// 9. **Cancellation.** Dropping a returned future leaves the swap done or not done, never half.
+pub trait Store: Send + Sync + std::fmt::Debug {
+    /// Reads what a request needs.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was read. The caller may try again when [`StoreError::is_transient`].
+    fn read<'a>(&'a self, keys: &'a Keys) -> Answer<'a, Result<Read, StoreError>>;
+
+    /// Makes one change, under the versions that were read.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the change was certainly not made.
+    fn swap(&self, swap: Swap, expected: Option<Version>) -> Answer<'_, Result<SwapOutcome, StoreError>>;
+
+    /// The grants that stand on a session.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was read.
+    fn grants(&self, session: SessionId) -> Answer<'_, Result<Vec<LeaseRecord>, StoreError>>;
+
+    /// The resources whose names come after `page.after`, in the order of their names, each with its session.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was read.
+    fn leases(&self, page: Page<ResourceName>) -> Answer<'_, Result<Vec<Listed>, StoreError>>;
+
+    /// The rows of the history whose numbers come after `page.after`, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was read.
+    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>>;
+
+    /// The sessions that are not Live, or whose deadline has passed: what a sweep looks at.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was read.
+    fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>>;
+}
+
+/// A bounded piece of a listing.
+#[derive(Clone, Debug)]
+pub struct Page<Key> {
+    /// Where the last piece ended; `None` for the first one.
+    pub after: Option<Key>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A resource in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The resource.
+    pub lease: LeaseRecord,
+    /// The session on which its newest grant stands.
+    pub holder: Option<SessionRecord>,
+    /// The reading of the store's clock.
+    pub now: Instant<AuthorityClock>,
+}
+
+/// A record's place in the order of its own changes. Never an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u64);
+
+/// What was read, with the versions to swap under.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The records.
+    pub view: View,
+    /// Their versions.
+    pub versions: Versions,
+    /// The store's clock.
+    pub now: Instant<AuthorityClock>,
+}
+
+/// The versions of the records of a view; `None` for one that is absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Versions {
+    /// Of the store's own record.
+    pub authority: Option<Version>,
+    /// Of the session that the request names.
+    pub caller: Option<Version>,
+    /// Of the resource.
+    pub lease: Option<Version>,
+    /// Of the session on which the resource's grant stands.
+    pub holder: Option<Version>,
+}
+
+/// What came of a swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a swap that was not done must be decided anew, an unknown one must be read"]
+pub enum SwapOutcome {
+    /// Made, and durable.
+    Done,
+    /// Not made: the record or the relied-on session has changed since it was read.
+    Changed,
+    /// The store cannot tell.
+    Unknown,
+}
+
+/// Why a store did not do what it was asked. Certainly nothing was changed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be reached, or is busy for too long. Try again.
+    #[error("the store cannot be reached: {0}")]
+    Unavailable(String),
+    /// There is nothing at the address, and creation was not asked for.
+    #[error("there is no store at {0}: check the address, or create it (`create=true` in the address)")]
+    Missing(String),
+    /// Something else is there.
+    #[error("{0} is not a store of tenure: check the address; the file was left alone")]
+    Foreign(String),
+    /// It was made by another version.
+    #[error("the store has schema version {found}, this program knows {known}: {advice}")]
+    Schema {
+        /// What it has.
+        found: i64,
+        /// What this program knows.
+        known: i64,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// It cannot be written.
+    #[error("the store cannot be written ({0}): free space or give the right to write; nothing was lost")]
+    NotWritable(String),
+    /// What it holds does not make sense.
+    #[error("the store is damaged ({0}): restore a backup; nothing was changed")]
+    Corrupt(String),
+    /// Its clock went back.
+    #[error("the store's clock went back by {by:?}: nothing is granted until it has caught up, or the machine is rebooted")]
+    ClockWentBack {
+        /// How far.
+        by: std::time::Duration,
+    },
+    /// There is no time to be had.
+    #[error(transparent)]
+    Clock(#[from] crate::ClockError),
+    /// There are no random bits to be had.
+    #[error(transparent)]
+    Entropy(#[from] crate::EntropyError),
+    /// The address cannot be understood.
+    #[error("{url:?} is no address of a store: {why}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody's doing.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::ClockWentBack { .. })
+    }
+}

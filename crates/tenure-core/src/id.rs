@@ -1,0 +1,74 @@
+//! Ids of 128 random bits. The caller draws them; the core only compares them.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// The text is not 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdError;
+
+impl fmt::Display for IdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id is written as 32 hexadecimal digits")
+    }
+}
+
+impl core::error::Error for IdError {}
+
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u128);
+
+        impl $name {
+            /// Takes 128 bits that the caller drew from a good source of randomness.
+            #[must_use]
+            pub const fn from_bits(bits: u128) -> Self {
+                Self(bits)
+            }
+
+            /// The bits.
+            #[must_use]
+            pub const fn bits(self) -> u128 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:032x}", self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:x}", self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+                if !digits {
+                    return Err(IdError);
+                }
+                u128::from_str_radix(text, 16).map(Self).map_err(|_| IdError)
+            }
+        }
+    };
+}
+
+id_type!(
+    /// One grant of one resource. Drawn by the candidate before it asks; it is also the id of the request.
+    GrantId
+);
+id_type!(
+    /// One start of one process. Never derived from host, pid or name: two containers may share all three.
+    InstanceId
+);
+id_type!(
+    /// One session: the liveness of one owner instance at the authority. Fresh for every opening, never used again.
+    SessionId
+);

@@ -1,0 +1,96 @@
+use super::Owner;
+use crate::{AuthorityClock, Epoch, Generation, GrantId, Instant, Outcome, ResourceName, SessionId, SinkId, Token};
+use alloc::collections::{BTreeMap, BTreeSet};
+
+/// One per resource that was ever granted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseRecord {
+    /// What is held.
+    pub resource: ResourceName,
+    /// The epoch of the newest grant, or a higher one that a sink has shown.
+    pub epoch: Epoch,
+    /// The newest grant.
+    pub grant: GrantId,
+    /// The session on which the newest grant stands.
+    pub session: SessionId,
+    /// Whose session that is, so that a refusal can say who.
+    pub owner: Owner,
+    /// When the newest grant was given.
+    pub since: Instant<AuthorityClock>,
+    /// Where the newest grant stands.
+    pub phase: Phase,
+    /// The enrolled sinks, and how far the newest grant got with each.
+    pub sinks: BTreeMap<SinkId, SinkMark>,
+}
+
+/// Where a resource stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Nobody holds it.
+    Free,
+    /// Granted, but not announced: the sinks are being sealed.
+    Sealing,
+    /// Granted and announced.
+    Held,
+    /// Done for good, until an operator reopens it.
+    Completed {
+        /// What it ended with.
+        outcome: Outcome,
+    },
+    /// On its way to be forgotten, at every sink first.
+    Retiring {
+        /// Epochs up to it will never be accepted again.
+        cut: Epoch,
+        /// The sinks that have forgotten it at this cut.
+        forgotten: BTreeSet<SinkId>,
+    },
+}
+
+impl Phase {
+    /// The name in tables and in JSON.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Sealing => "sealing",
+            Self::Held => "held",
+            Self::Completed { .. } => "completed",
+            Self::Retiring { .. } => "retiring",
+        }
+    }
+}
+
+/// How far a grant got with one enrolled sink.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SinkMark {
+    /// The sink's generation, read before the authority confirmed it.
+    pub bound: Option<Generation>,
+    /// Whether the grant is registered there, in that generation.
+    pub sealed: bool,
+}
+
+impl LeaseRecord {
+    /// The token of the newest grant.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        Token { resource: self.resource.clone(), epoch: self.epoch, grant: self.grant }
+    }
+
+    /// Whether a grant stands: given, and neither released nor finished.
+    #[must_use]
+    pub const fn is_granted(&self) -> bool {
+        matches!(self.phase, Phase::Sealing | Phase::Held)
+    }
+
+    /// Whether this very token stands.
+    #[must_use]
+    pub fn is_current(&self, token: &Token) -> bool {
+        self.is_granted() && self.epoch == token.epoch && self.grant == token.grant
+    }
+
+    /// The grant that stands, with its session.
+    #[must_use]
+    pub fn holding(&self) -> Option<(SessionId, GrantId)> {
+        self.is_granted().then_some((self.session, self.grant))
+    }
+}

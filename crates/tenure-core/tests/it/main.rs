@@ -1,0 +1,1 @@
+//! The protocol under a model and under random inputs.
