@@ -124,6 +124,17 @@ impl HeldLease {
         }
     }
 
+    /// A lease that is held and announced, taken up again: to seal a sink anew, to release or to complete.
+    #[must_use]
+    pub fn held(token: Token, sinks: &BTreeSet<SinkId>, adapters: BTreeSet<SinkId>) -> Self {
+        Self {
+            phase: LeasePhase::Held,
+            sinks: sinks.iter().map(|sink| (sink.clone(), SinkStep::Done)).collect(),
+            token: Some(token.clone()),
+            ..Self::new(token.resource, token.grant, adapters)
+        }
+    }
+
     /// What to send now; empty while there is nothing to do.
     #[must_use]
     pub fn next_steps(&self) -> Vec<LeaseStep> {
@@ -349,6 +360,12 @@ impl HeldLease {
     #[must_use]
     pub const fn phase(&self) -> &LeasePhase {
         &self.phase
+    }
+
+    /// The sinks at which the grant is registered.
+    #[must_use]
+    pub fn sealed_sinks(&self) -> BTreeSet<SinkId> {
+        self.sinks.iter().filter(|(_, step)| **step == SinkStep::Done).map(|(sink, _)| sink.clone()).collect()
     }
 
     /// Whether it may write.
