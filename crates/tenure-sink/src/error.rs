@@ -1,0 +1,177 @@
+//! Why a sink could not answer. A refusal is a verdict, never one of these.
+
+use std::time::Duration;
+use tenure_core::fence::Rule;
+
+/// The sink could not do it. The message says what was wrong and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SinkError {
+    /// Another transaction holds the sink, and the bounded wait ended.
+    #[error(
+        "{place} is held by another transaction and did not come free within {} ms; nothing was changed. Repeat the \
+         call. If it stays so, a stopped or hanging process holds it: let it go on, or end it", waited.as_millis()
+    )]
+    Busy {
+        /// The database or folder.
+        place: String,
+        /// How long this call waited.
+        waited: Duration,
+    },
+    /// The caller's deferred transaction had read before another one wrote, so that it may no longer write.
+    #[error(
+        "the transaction on {place} began with a read, and another transaction has written since; nothing was changed. \
+         Roll it back and repeat it, and begin it with BEGIN IMMEDIATE"
+    )]
+    Snapshot {
+        /// The database.
+        place: String,
+    },
+    /// It is not there. It is never created by use.
+    #[error("{place} is not there, and is not created by opening it: correct the path, or create the sink first")]
+    Missing {
+        /// The database or folder.
+        place: String,
+    },
+    /// It is there, but no sink was ever created in it.
+    #[error("{place} has no fence: create the sink there first (install, or create)")]
+    NotInstalled {
+        /// The database or folder.
+        place: String,
+    },
+    /// It is something else.
+    #[error("{place} is not a sink: {why}. Correct the path; the file was left as it is")]
+    Foreign {
+        /// The database or folder.
+        place: String,
+        /// What was found.
+        why: String,
+    },
+    /// It was written by another version.
+    #[error("{place} has the schema version {found}, this program knows {known}: {advice}")]
+    Schema {
+        /// The database or folder.
+        place: String,
+        /// The version found.
+        found: i64,
+        /// The version known.
+        known: i64,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// It was created under another rule. A sink has one rule for its whole life, or a seal would mean nothing.
+    #[error(
+        "{place} was created under the rule `{found}`, but the rule `{wanted}` was asked for: ask for `{found}`, or create \
+         another sink"
+    )]
+    Rule {
+        /// The database or folder.
+        place: String,
+        /// Its rule.
+        found: String,
+        /// The rule asked for.
+        wanted: &'static str,
+    },
+    /// A sink under the high-water rule is not sealed.
+    #[error("{place} is under the rule `high-water`, which is never sealed: do not enrol it")]
+    NeverSealed {
+        /// The database or folder.
+        place: String,
+    },
+    /// It may only be read.
+    #[error("{place} cannot be written ({why}): give this process the right to write to it and to its folder")]
+    NotWritable {
+        /// The database or folder.
+        place: String,
+        /// What the system said.
+        why: String,
+    },
+    /// There is no room left.
+    #[error("{place} is full ({why}); the change was not made. Make room, then repeat it")]
+    Full {
+        /// The database or folder.
+        place: String,
+        /// What the system said.
+        why: String,
+    },
+    /// What was read cannot have been written by a sink.
+    #[error(
+        "{place} is damaged: {what}. Stop the workers, restore it from a backup, and reopen the sink before they start"
+    )]
+    Corrupt {
+        /// The database or folder.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The name of a target cannot be used.
+    #[error("{name:?} cannot be the name of a target: {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What to change.
+        why: &'static str,
+    },
+    /// The caller's transaction is not open any more.
+    #[error(
+        "the transaction on {place} is not open: it was rolled back or committed by a statement inside it. Nothing of it \
+         stands; begin a new one and repeat it"
+    )]
+    NoTransaction {
+        /// The database.
+        place: String,
+    },
+    /// The system refused something else.
+    #[error("{doing} on {place} failed: {why}. Repeat the call once the cause is removed")]
+    Failed {
+        /// The database or folder.
+        place: String,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        why: String,
+    },
+}
+
+impl SinkError {
+    /// Whether the same call may succeed by being repeated, without anybody doing anything.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Snapshot { .. })
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "file"))]
+    pub(crate) fn schema(place: &str, found: i64, known: i64) -> Self {
+        let advice = if found > known {
+            "use a newer version of this program"
+        } else {
+            "it was written by an older program; open it with that one, or create a new sink"
+        };
+        Self::Schema { place: place.into(), found, known, advice }
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "file"))]
+    pub(crate) fn corrupt(place: &str, what: impl std::fmt::Display) -> Self {
+        Self::Corrupt { place: place.into(), what: what.to_string() }
+    }
+
+    /// Refuses a rule other than the one a sink was created under.
+    #[cfg(any(feature = "sqlite", feature = "file"))]
+    pub(crate) fn unless_rule(place: &str, found: &str, wanted: Rule) -> Result<(), Self> {
+        if found == wanted.name() {
+            return Ok(());
+        }
+        Err(Self::Rule { place: place.into(), found: found.into(), wanted: wanted.name() })
+    }
+}
+
+/// Why an operation was not applied. The caller's transaction is still open and holds nothing of the operation.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError<E> {
+    /// The sink could not do it.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// The effect failed. The fence, the effect and the record were rolled back together.
+    #[error("the effect failed, and nothing of it stands: {0}")]
+    Effect(#[source] E),
+}

@@ -1,0 +1,46 @@
+//! The receivers of effects: where a late write is refused.
+//!
+//! # What is not guaranteed
+//!
+//! * **Not** that "after expiry all old writes are rejected". Under [`Rule::Sealed`]: after the takeover is *announced*,
+//!   no write of an older grant is accepted at a sealed sink. Under [`Rule::HighWater`] not even that: an old write that
+//!   arrives before the new holder's first is accepted.
+//! * **Not** that a stopped writer can be got out of the way. On SQLite and on files a process that was stopped inside
+//!   its transaction holds the database's write lock or the file lock for as long as it is stopped. A seal then waits a
+//!   bounded time and answers [`SinkError::Busy`]; it never goes past. Resuming or ending that process is up to people.
+//! * **Not** that a backup that was copied back is noticed. A file carries no history of its own: call
+//!   [`Sink::reopen`] after every restore, before any worker starts.
+//! * **Not** that effects outside the sink's own transaction are covered. A mail sent between the check and the commit
+//!   is sent.
+//! * **Not** that tokens are passwords. Whoever reaches the sink is trusted to show only tokens that it was granted.
+//!
+//! # What is
+//!
+//! One atomic step: check the token, apply the effect, record the operation. The judgement is
+//! [`tenure_core::fence`]'s; a sink reads its row, asks there, and writes what it is told to. It never asks the authority.
+//!
+//! | sink | where the effect lands | how the step is atomic |
+//! |---|---|---|
+#![cfg_attr(feature = "sqlite", doc = "| [`sqlite`] | the caller's own tables | the caller's own transaction |")]
+#![cfg_attr(feature = "file", doc = "| [`file`] | plain files of one folder | one rename, under a file lock |")]
+//!
+//! [`Rule::Sealed`]: tenure_core::fence::Rule::Sealed
+//! [`Rule::HighWater`]: tenure_core::fence::Rule::HighWater
+
+#[cfg(feature = "file")]
+pub mod file;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
+mod error;
+mod operation;
+mod sink;
+
+pub use error::{ApplyError, SinkError};
+pub use operation::{Found, Lookup, one_value_per_epoch};
+pub use sink::{Answer, Description, Sink};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteFence, SqliteSink};

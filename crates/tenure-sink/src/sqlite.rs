@@ -1,0 +1,244 @@
+//! Effects in a SQLite database.
+//!
+//! # What is not guaranteed
+//!
+//! * **V4 does not hold.** SQLite has one writer. A process that is stopped inside its transaction holds the write lock,
+//!   and nothing but resuming or ending that process takes it away. A seal waits for it, at most [`SqliteSink::with_wait`],
+//!   and then answers [`SinkError::Busy`](crate::SinkError::Busy). Keep transactions short.
+//! * A database file that was copied back is the same database as before: call [`Sink::reopen`](crate::Sink::reopen) after
+//!   every restore, before any worker starts.
+//! * The fence covers the database in which it is installed. Effects in an *attached* database are not atomic with it: in
+//!   WAL mode SQLite commits several files one after the other.
+//! * Shared cache with `PRAGMA read_uncommitted` is not supported, and neither are network file systems.
+//! * How durable an effect is says the caller's own `PRAGMA synchronous`: with less than `FULL` a power failure may undo
+//!   the newest commits, each of them whole.
+//!
+//! # How it is used
+//!
+//! The worker writes through [`SqliteFence`], inside its own transaction. The takeover seals through [`SqliteSink`], on a
+//! connection of its own.
+//!
+//! ```
+//! # use tenure_core::{Epoch, GrantId, ResourceName, SinkId, Token, fence::Rule};
+//! # use tenure_sink::{SqliteFence, SqliteSink};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("shop.sqlite");
+//! let sink = SqliteSink::create(&path, SinkId::new("shop")?, Rule::Sealed)?;
+//! let fence = SqliteFence::new(Rule::Sealed);
+//! # let token = Token { resource: ResourceName::new("tenant-7")?, epoch: Epoch::FIRST, grant: GrantId::from_bits(7) };
+//!
+//! let mut connection = rusqlite::Connection::open(&path)?;
+//! let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+//! match fence.admit(&tx, &token)? {
+//!     Ok(_admitted) => {
+//!         // the effect, on `tx`
+//!         tx.commit()?;
+//!     }
+//!     Err(verdict) => println!("refused: {verdict}"), // dropping `tx` rolls it back
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod failure;
+mod fence;
+mod rows;
+mod savepoint;
+mod schema;
+
+pub use fence::{Admitted, SqliteFence};
+
+use crate::{Answer, Description, Sink, SinkError};
+use failure::sink_error;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::fence::{Forgetting, Rule, Sealing, forget, seal};
+use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
+
+/// How long a call waits for another writer, unless said otherwise.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// The sealing side of a SQLite database. Cheap to clone; every call opens the file anew, so that it is always the file
+/// that stands at the path now.
+#[derive(Clone, Debug)]
+pub struct SqliteSink(Arc<Place>);
+
+#[derive(Clone, Debug)]
+struct Place {
+    path: PathBuf,
+    id: SinkId,
+    rule: Rule,
+    wait: Duration,
+}
+
+impl SqliteSink {
+    /// Opens the database, creating it and the fence's tables where they are missing. A new database is in WAL mode; one
+    /// that was there keeps its mode and all its tables.
+    ///
+    /// Blocks; call it outside async code.
+    ///
+    /// # Errors
+    /// [`SinkError`] when the file is something else, of another version or rule, or cannot be written.
+    pub fn create(path: impl AsRef<Path>, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
+        let place = Place::new(path.as_ref(), id, rule)?;
+        let connection = place.connect(OpenFlags::SQLITE_OPEN_CREATE)?;
+        let fail = |error| sink_error(&connection, "creating the fence", error);
+        let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(fail)?;
+        if pages == 0 {
+            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(fail)?;
+        }
+        SqliteFence::new(rule).install(&connection)?;
+        Ok(Self(Arc::new(place)))
+    }
+
+    /// Opens a database in which the fence is installed.
+    ///
+    /// Blocks; call it outside async code.
+    ///
+    /// # Errors
+    /// [`SinkError`]; a database that is not there is one, and is not created.
+    pub fn open(path: impl AsRef<Path>, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
+        let place = Place::new(path.as_ref(), id, rule)?;
+        let connection = place.connect(OpenFlags::empty())?;
+        rows::namespace(&connection, rule)?;
+        Ok(Self(Arc::new(place)))
+    }
+
+    /// The same sink with another bound on waiting for another writer (5 seconds unless said otherwise).
+    #[must_use]
+    pub fn with_wait(self, wait: Duration) -> Self {
+        Self(Arc::new(Place { wait, ..(*self.0).clone() }))
+    }
+
+    /// The rule's counterpart for the caller's own transactions.
+    #[must_use]
+    pub fn fence(&self) -> SqliteFence {
+        SqliteFence::new(self.0.rule)
+    }
+
+    fn answer<'a, T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Place) -> Result<T, SinkError> + Send + 'static,
+    ) -> Answer<'a, Result<T, SinkError>> {
+        let place = Arc::clone(&self.0);
+        Box::pin(blocking::unblock(move || work(&place)))
+    }
+}
+
+impl Sink for SqliteSink {
+    fn id(&self) -> &SinkId {
+        &self.0.id
+    }
+
+    fn rule(&self) -> Rule {
+        self.0.rule
+    }
+
+    fn describe<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Description, SinkError>> {
+        let resource = resource.clone();
+        self.answer(move |place| place.describe(&resource))
+    }
+
+    fn seal<'a>(
+        &'a self,
+        token: &'a Token,
+        generation: &'a Generation,
+        enrolled: &'a BTreeSet<SinkId>,
+    ) -> Answer<'a, Result<Sealing, SinkError>> {
+        let (token, generation, enrolled) = (token.clone(), generation.clone(), enrolled.clone());
+        self.answer(move |place| place.seal(&token, &generation, &enrolled))
+    }
+
+    fn forget<'a>(&'a self, resource: &'a ResourceName, cut: Epoch) -> Answer<'a, Result<Forgetting, SinkError>> {
+        let resource = resource.clone();
+        self.answer(move |place| place.forget(&resource, cut))
+    }
+
+    fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
+        self.answer(Place::reopen)
+    }
+}
+
+impl Place {
+    fn new(path: &Path, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
+        // To SQLite these two are no files, and what is sealed in them is gone with the connection.
+        if path.as_os_str().is_empty() || path == Path::new(":memory:") {
+            let name = path.display().to_string();
+            return Err(SinkError::BadName { name, why: "a sink must outlive its process: give the path of a file" });
+        }
+        Ok(Self { path: path.to_path_buf(), id, rule, wait: WAIT })
+    }
+
+    fn connect(&self, create: OpenFlags) -> Result<Connection, SinkError> {
+        let place = self.path.display().to_string();
+        if create.is_empty() && !self.path.try_exists().unwrap_or(true) {
+            return Err(SinkError::Missing { place });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
+        let connection =
+            Connection::open_with_flags(&self.path, flags).map_err(|error| failure::open_error(&place, &error))?;
+        let fail = |error| sink_error(&connection, "opening", error);
+        connection.busy_timeout(self.wait).map_err(fail)?;
+        connection.pragma_update(None, "synchronous", "FULL").map_err(fail)?;
+        Ok(connection)
+    }
+
+    fn describe(&self, resource: &ResourceName) -> Result<Description, SinkError> {
+        let connection = self.connect(OpenFlags::empty())?;
+        let standing = rows::standing(&connection, self.rule, resource)?;
+        Ok(Description {
+            generation: standing.namespace.generation,
+            row: standing.row,
+            floor: standing.namespace.floor,
+        })
+    }
+
+    /// Runs one change in a transaction of its own. BEGIN IMMEDIATE waits for whoever has checked an older token.
+    fn change<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SinkError>) -> Result<T, SinkError> {
+        let connection = self.connect(OpenFlags::empty())?;
+        let tx = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)
+            .map_err(|error| sink_error(&connection, "beginning a transaction", error))?;
+        let done = work(&tx)?;
+        tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
+        Ok(done)
+    }
+
+    fn seal(&self, token: &Token, generation: &Generation, enrolled: &BTreeSet<SinkId>) -> Result<Sealing, SinkError> {
+        if self.rule == Rule::HighWater {
+            return Err(SinkError::NeverSealed { place: self.path.display().to_string() });
+        }
+        self.change(|tx| {
+            let standing = rows::standing(tx, self.rule, &token.resource)?;
+            let namespace = &standing.namespace;
+            let sealing =
+                seal(standing.row.as_ref(), namespace.floor, &namespace.generation, token, generation, enrolled);
+            if let Sealing::Seal(row) = &sealing {
+                rows::put(tx, &token.resource, row)?;
+            }
+            Ok(sealing)
+        })
+    }
+
+    fn forget(&self, resource: &ResourceName, cut: Epoch) -> Result<Forgetting, SinkError> {
+        self.change(|tx| {
+            let standing = rows::standing(tx, self.rule, resource)?;
+            let forgetting = forget(standing.row.as_ref(), standing.namespace.floor, cut);
+            if let Forgetting::Forget { floor } = forgetting {
+                rows::forget(tx, resource, floor)?;
+            }
+            Ok(forgetting)
+        })
+    }
+
+    fn reopen(&self) -> Result<Generation, SinkError> {
+        self.change(|tx| {
+            rows::namespace(tx, self.rule)?;
+            rows::reopen(tx)?;
+            Ok(rows::namespace(tx, self.rule)?.generation)
+        })
+    }
+}
