@@ -54,6 +54,12 @@ impl KnownGrants {
         self.under_way.is_empty() && self.moves == sent && self.fingerprint != authority
     }
 
+    /// Whether the fingerprints are equal; then nothing is amiss, whatever is under way.
+    #[must_use]
+    pub fn agrees(&self, authority: Holdings) -> bool {
+        self.fingerprint == authority
+    }
+
     /// Whether a request about this grant is under way.
     #[must_use]
     pub fn is_under_way(&self, grant: GrantId) -> bool {

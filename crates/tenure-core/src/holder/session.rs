@@ -172,6 +172,12 @@ impl HeldSession {
         self.deadline
     }
 
+    /// What an unanswered renewal means.
+    #[must_use]
+    pub const fn policy(&self) -> Policy {
+        self.policy
+    }
+
     /// The spans.
     #[must_use]
     pub const fn timing(&self) -> Timing {

@@ -1,0 +1,118 @@
+use crate::error::AcquireError;
+use crate::keeper::{Keeper, Wish};
+use crate::lease::Lease;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::holder::Policy;
+use tenure_core::{NameError, ResourceName, Timing, Ttl};
+use tenure_sink::Sink;
+
+/// A wish for a resource. Await it.
+///
+/// Dropping the future at any moment leaves no lease behind for longer than one request.
+#[derive(Debug)]
+#[must_use = "nothing is asked for until this is awaited"]
+pub struct Acquire {
+    keeper: Arc<Keeper>,
+    resource: Result<ResourceName, NameError>,
+    ttl: Duration,
+    margin: Option<Duration>,
+    wait: Duration,
+    policy: Policy,
+    sinks: Vec<Arc<dyn Sink>>,
+    progress_within: Option<Duration>,
+    label: Option<String>,
+}
+
+impl Acquire {
+    /// How long a wish waits at most unless told otherwise: the rule of the first seed.
+    pub const WAIT: Duration = Duration::from_secs(30);
+
+    pub(crate) fn new(keeper: Arc<Keeper>, resource: Result<ResourceName, NameError>) -> Self {
+        Self {
+            keeper,
+            resource,
+            ttl: Ttl::DEFAULT.get(),
+            margin: None,
+            wait: Self::WAIT,
+            policy: Policy::default(),
+            sinks: Vec::new(),
+            progress_within: None,
+            label: None,
+        }
+    }
+
+    /// How long the lease lasts without a renewal; it is renewed every third of it.
+    pub const fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// How much earlier than the authority the holder stops believing. The default is a tenth of the ttl.
+    pub const fn margin(mut self, margin: Duration) -> Self {
+        self.margin = Some(margin);
+        self
+    }
+
+    /// How long to wait at most for the resource and for its receivers. Zero asks once.
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Whether one unanswered renewal is a loss.
+    pub const fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// A receiver to be sealed before the takeover is announced. May be called more than once.
+    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
+        self.sinks.push(sink);
+        self
+    }
+
+    /// No checkpoint within this time is a loss, so that a hung job is not renewed for ever.
+    pub const fn progress_within(mut self, span: Duration) -> Self {
+        self.progress_within = Some(span);
+        self
+    }
+
+    /// A label for the trace events, such as the number of a batch. Put no secrets into it.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    pub(crate) fn into_wish(self) -> Result<(Arc<Keeper>, Wish), AcquireError> {
+        let timing = Timing::of(Ttl::new(self.ttl)?);
+        let timing = match self.margin {
+            Some(margin) => timing.with_margin(margin)?,
+            None => timing,
+        };
+        let wish = Wish {
+            resource: self.resource?,
+            timing,
+            policy: self.policy,
+            wait: self.wait,
+            sinks: self.sinks.into(),
+            progress_within: self.progress_within,
+            label: self.label.map(Into::into),
+        };
+        Ok((self.keeper, wish))
+    }
+}
+
+impl IntoFuture for Acquire {
+    type Output = Result<Lease, AcquireError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (keeper, wish) = self.into_wish()?;
+            keeper.acquire(wish).await
+        })
+    }
+}

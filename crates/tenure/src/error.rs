@@ -1,0 +1,164 @@
+use std::time::Duration;
+use tenure_authority::{AuthorityError, ClockError, EntropyError, StoreError};
+use tenure_core::decide::Refusal;
+use tenure_core::{Epoch, Loss, NameError, ResourceName, SinkId, TimingError, Token};
+use tenure_sink::SinkError;
+
+/// The lease is lost, for good: stop the work. It is no failure of the work, and is counted apart.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the right to write {} is lost under epoch {}: {loss}; stop this work, the token stays dead", token.resource, token.epoch)]
+pub struct Lost {
+    /// What was held.
+    pub token: Token,
+    /// Why it is lost.
+    pub loss: Loss,
+}
+
+/// Why there is no connection to an authority.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The store at the address cannot be used; the message says what to do.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The clock cannot be read.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The operating system gives no random bits.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The owner's name breaks a limit.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The authority did not answer.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The operating system refused a thread.
+    #[error("no thread could be started for the keeper ({0}): renewals need one of their own")]
+    Thread(String),
+}
+
+/// Why a resource was not acquired. Nothing is held, and nothing stays behind for longer than one request.
+#[derive(Debug, thiserror::Error)]
+pub enum AcquireError {
+    /// The authority refused, to the end of the time to wait. The refusal says who holds it, and for how long still.
+    #[error("{resource} was not acquired: {refusal}")]
+    Refused {
+        /// What was asked for.
+        resource: ResourceName,
+        /// The last refusal.
+        refusal: Refusal,
+    },
+    /// This very process holds it already: use that lease, or release it.
+    #[error("{resource} was not acquired: this process holds it already{}; use that lease or release it", under(.epoch.as_ref()))]
+    HeldHere {
+        /// What was asked for.
+        resource: ResourceName,
+        /// Under which epoch; `None` while it is being acquired or given up.
+        epoch: Option<Epoch>,
+    },
+    /// A receiver could not be sealed.
+    #[error("{resource} was not acquired: its receiver {sink} could not be sealed: {error}")]
+    Sink {
+        /// What was asked for.
+        resource: ResourceName,
+        /// Which receiver.
+        sink: SinkId,
+        /// What it said.
+        error: SinkError,
+    },
+    /// The authority did not answer in the time to wait.
+    #[error("{resource} was not acquired: the authority did not answer within {waited:?}: {error}")]
+    Unanswered {
+        /// What was asked for.
+        resource: ResourceName,
+        /// How long it was tried.
+        waited: Duration,
+        /// The last error.
+        error: AuthorityError,
+    },
+    /// It was granted, and lost again before it could be handed out.
+    #[error("{resource} was granted and lost again before it was handed out: {loss}")]
+    LostAtOnce {
+        /// What was asked for.
+        resource: ResourceName,
+        /// Why.
+        loss: Loss,
+    },
+    /// The resource's name breaks a limit.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The ttl or the margin breaks a limit.
+    #[error(transparent)]
+    Timing(#[from] TimingError),
+    /// The clock cannot be read.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The operating system gives no random bits.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The keeper's thread is gone: the connection was closed.
+    #[error("the connection to the authority was closed: connect again")]
+    Closed,
+}
+
+fn under(epoch: Option<&Epoch>) -> String {
+    epoch.map(|epoch| format!(" under epoch {epoch}")).unwrap_or_default()
+}
+
+/// Why a lease was not released or completed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FinishError {
+    /// It was lost before. A completion was *not accepted*; never force it.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The authority refused: the grant is not current. A completion was *not accepted*.
+    #[error("{resource} was not finished: {refusal}")]
+    Refused {
+        /// What was held.
+        resource: ResourceName,
+        /// The refusal.
+        refusal: Refusal,
+    },
+    /// Nobody knows whether the authority took it. Look at the resource before anything is done again.
+    #[error("nobody knows whether the authority finished {resource}: {error}; look at it before you go on")]
+    Unknown {
+        /// What was held.
+        resource: ResourceName,
+        /// The last error.
+        error: AuthorityError,
+    },
+    /// The outcome breaks a limit.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The keeper's thread is gone.
+    #[error("the connection to the authority was closed: the lease ends with its session")]
+    Closed,
+}
+
+/// Why a receiver's verdict could not be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum HeedError {
+    /// The verdict, or the sealing that it asked for, means that the lease is lost.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The receiver could not be sealed again. The lease is held still; nothing is written there.
+    #[error("the receiver {sink} could not be sealed again: {error}")]
+    Sink {
+        /// Which receiver.
+        sink: SinkId,
+        /// What it said.
+        error: SinkError,
+    },
+    /// The lease was acquired without this receiver.
+    #[error("the lease was acquired without the receiver {sink}: name it when you acquire")]
+    NotMine {
+        /// Which receiver.
+        sink: SinkId,
+    },
+    /// The authority did not answer. The lease is held still.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The keeper's thread is gone.
+    #[error("the connection to the authority was closed: the lease ends with its session")]
+    Closed,
+}

@@ -1,0 +1,176 @@
+//! The thread on which renewals and all talk with the authority run.
+
+mod ask;
+mod held;
+mod kept;
+mod slots;
+mod takeover;
+mod verbs;
+
+pub(crate) use held::Held;
+pub(crate) use takeover::Wish;
+
+use crate::checkpoint::Checkpoint;
+use crate::error::{AcquireError, ConnectError};
+use crate::lease::Lease;
+use crate::losses::LossCounters;
+use kept::Kept;
+use slots::Slots;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tenure_authority::{Authority, Clock, Store, StoreError};
+use tenure_core::decide::Request;
+use tenure_core::record::{Owner, Seen};
+use tenure_core::{HolderClock, Instant, Loss};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// The owner's end of the keeper: when it is dropped, with the last lease, the thread closes its sessions and ends.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    shared: Arc<Shared>,
+}
+
+/// What the keeper's tasks share with the callers' threads.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    authority: Authority,
+    clock: Clock,
+    owner: Owner,
+    losses: LossCounters,
+    runtime: Handle,
+    stop: CancellationToken,
+    sessions: Mutex<Vec<Arc<Kept>>>,
+    slots: Slots,
+    seen: Mutex<Seen>,
+    latest: AtomicU64,
+    process: u32,
+}
+
+impl Keeper {
+    /// Starts the thread, opens the store on it, and says hello.
+    pub(crate) async fn start(
+        clock: Clock,
+        owner: Owner,
+        open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError> + Send + 'static,
+    ) -> Result<Self, ConnectError> {
+        let (tell, told) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("tenure-keeper".into());
+        thread.spawn(move || run(clock, owner, open, tell)).map_err(|error| ConnectError::Thread(error.to_string()))?;
+        told.await.map_err(|_| ConnectError::Thread("it ended at once".into()))?
+    }
+
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.shared.owner
+    }
+
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.shared.authority
+    }
+
+    pub(crate) fn losses(&self) -> &LossCounters {
+        &self.shared.losses
+    }
+
+    /// Runs a wish on the keeper. Dropping the returned future makes the keeper give up whatever it gets.
+    pub(crate) async fn acquire(self: Arc<Self>, wish: Wish) -> Result<Lease, AcquireError> {
+        let (mut reply, answer) = oneshot::channel();
+        self.shared.runtime.clone().spawn(async move {
+            let taken = takeover::acquire(&self, &wish, &mut reply).await;
+            // When nobody waits any more the lease comes back here and is dropped, which gives it up.
+            let _ = reply.send(taken.map(|held| Lease::new(Checkpoint { held }, wish)));
+        });
+        answer.await.map_err(|_| AcquireError::Closed)?
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.shared.stop.cancel();
+    }
+}
+
+fn run(
+    clock: Clock,
+    owner: Owner,
+    open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+    tell: oneshot::Sender<Result<Keeper, ConnectError>>,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = tell.send(Err(ConnectError::Thread(error.to_string())));
+            return;
+        }
+    };
+    runtime.block_on(async move {
+        match begin(clock, owner, open).await {
+            Ok(shared) => {
+                let _ = tell.send(Ok(Keeper { shared: Arc::clone(&shared) }));
+                shared.stop.cancelled().await;
+                shared.close_sessions().await;
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        }
+    });
+}
+
+async fn begin(
+    clock: Clock,
+    owner: Owner,
+    open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+) -> Result<Arc<Shared>, ConnectError> {
+    let shared = Shared {
+        authority: Authority::new(open()?),
+        clock,
+        owner,
+        losses: LossCounters::default(),
+        runtime: Handle::current(),
+        stop: CancellationToken::new(),
+        sessions: Mutex::default(),
+        slots: Slots::default(),
+        seen: Mutex::default(),
+        latest: AtomicU64::new(0),
+        process: std::process::id(),
+    };
+    shared.clock.now_nanos()?;
+    // The first word with the authority: an address that leads nowhere is told now, not at the first wish.
+    let hello = shared.authority.execute(&Request::Hello { seen: Seen::default() }).await?;
+    shared.note(&hello);
+    // What ended long ago is cleared away in passing, a little at each start.
+    let _ = shared.authority.sweep(SWEPT_AT_START).await;
+    Ok(Arc::new(shared))
+}
+
+/// Enough to outrun one session per start of a process.
+const SWEPT_AT_START: usize = 8;
+
+impl Shared {
+    /// The clock on a caller's thread.
+    ///
+    /// # Errors
+    /// [`Loss::ClockJumped`] when it cannot be read: without time there is no belief.
+    fn now(&self) -> Result<Instant<HolderClock>, Loss> {
+        self.clock.now_nanos().map(Instant::from_nanos).map_err(|_| Loss::ClockJumped)
+    }
+
+    /// The clock on the keeper's own thread, where readings follow each other, so that a step back shows.
+    fn now_in_order(&self) -> Result<Instant<HolderClock>, Loss> {
+        let now = self.now()?;
+        let before = self.latest.fetch_max(now.as_nanos(), Ordering::AcqRel);
+        if now.as_nanos() < before { Err(Loss::ClockJumped) } else { Ok(now) }
+    }
+
+    /// Runs a task on the keeper. It is dropped when the keeper has ended, and then nothing is left to do for it: the
+    /// sessions are closed.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
+    }
+}
+
+/// A poisoned mutex means that a thread panicked between two plain assignments; the data is whole.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

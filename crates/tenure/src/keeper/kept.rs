@@ -1,0 +1,291 @@
+use super::ask::is_worth_repeating;
+use super::{Held, Shared, locked};
+use crate::error::AcquireError;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tenure_authority::{AuthorityError, random_bits};
+use tenure_core::decide::{Refusal, Reply, Request};
+use tenure_core::holder::{Gate, HeldSession, KnownGrants, Policy, RenewAnswer, SessionStep};
+use tenure_core::record::Holdings;
+use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, SessionId, Timing};
+
+/// A session of this process, and the task that keeps it alive.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) id: SessionId,
+    pub(super) timing: Timing,
+    policy: Policy,
+    /// The own deadline: every checkpoint of every lease on the session reads it.
+    pub(super) gate: Gate,
+    lost: AtomicU8,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    held: HeldSession,
+    known: KnownGrants,
+    /// Leases, and wishes under way. A session that nobody uses is closed instead of renewed.
+    users: usize,
+    closing: bool,
+    /// Differences that proved nothing, because something was under way.
+    unsettled: u8,
+}
+
+/// After so many differences in a row that proved nothing the list is asked for all the same: the comparison itself
+/// leaves out whatever is under way.
+const UNSETTLED_MAX: u8 = 3;
+
+impl Kept {
+    /// Why the session is lost; the deadline when nobody has said anything else.
+    pub(super) fn loss(&self) -> Loss {
+        Loss::from_code(self.lost.load(Ordering::Acquire)).unwrap_or(Loss::DeadlinePassed)
+    }
+
+    pub(super) fn lose(&self, loss: Loss) {
+        let _ = self.lost.compare_exchange(0, loss as u8, Ordering::AcqRel, Ordering::Acquire);
+        self.gate.close();
+    }
+
+    /// Takes a place on the session, unless it is lost or being closed.
+    fn enter(&self, now: Instant<HolderClock>) -> bool {
+        let mut state = locked(&self.state);
+        let open = !state.closing && self.gate.is_open(now);
+        state.users += usize::from(open);
+        open
+    }
+
+    pub(super) fn leave(&self) {
+        let mut state = locked(&self.state);
+        state.users = state.users.saturating_sub(1);
+    }
+
+    pub(super) fn began(&self, grant: GrantId) {
+        locked(&self.state).known.began(grant);
+    }
+
+    pub(super) fn settled(&self, grant: GrantId, before: bool, now: bool) {
+        locked(&self.state).known.settled(grant, before, now);
+    }
+}
+
+impl Shared {
+    /// The session for these spans, with a place taken on it; opened when there is none.
+    pub(super) async fn session(
+        self: &Arc<Self>,
+        resource: &ResourceName,
+        timing: Timing,
+        policy: Policy,
+        until: Instant<HolderClock>,
+    ) -> Result<Arc<Kept>, AcquireError> {
+        let now = self.now().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
+        let found = locked(&self.sessions)
+            .iter()
+            .find(|kept| kept.timing == timing && kept.policy == policy && kept.enter(now))
+            .cloned();
+        match found {
+            Some(kept) => Ok(kept),
+            None => self.open(resource, timing, policy, until).await,
+        }
+    }
+
+    async fn open(
+        self: &Arc<Self>,
+        resource: &ResourceName,
+        timing: Timing,
+        policy: Policy,
+        until: Instant<HolderClock>,
+    ) -> Result<Arc<Kept>, AcquireError> {
+        let began = self.now().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
+        let unanswered = |error: AuthorityError, now: Instant<HolderClock>| AcquireError::Unanswered {
+            resource: resource.clone(),
+            waited: now.since(&began),
+            error,
+        };
+        loop {
+            let id = SessionId::from_bits(random_bits()?);
+            let hello = Request::Hello { seen: self.latest_seen() };
+            let hello = self.insist(&hello, timing.attempt(), until).await;
+            let asked_at = match hello.map_err(|error| unanswered(error, self.now().unwrap_or(began)))? {
+                Ok(Reply::Hello { now, .. }) => now,
+                Ok(_) | Err(_) => continue,
+            };
+            // Counted from before the first sending, however often it is repeated.
+            let sent = self.now().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
+            let request = Request::Open {
+                id,
+                owner: self.owner.clone(),
+                // The stores of this version are files and the memory of this host.
+                on_this_host: true,
+                ttl: timing.ttl(),
+                asked_at,
+                seen: self.latest_seen(),
+            };
+            let patience = until.min(sent.after(timing.belief()));
+            match self.insist(&request, timing.attempt(), patience).await {
+                Ok(Ok(_)) => return Ok(self.keep(HeldSession::opened(id, timing, policy, sent))),
+                Ok(Err(Refusal::Quarantined { remaining })) => {
+                    let now = self.now().unwrap_or(until);
+                    if now.after(remaining) > until {
+                        let refusal = Refusal::Quarantined { remaining };
+                        return Err(AcquireError::Refused { resource: resource.clone(), refusal });
+                    }
+                    self.pause(remaining).await;
+                }
+                Ok(Err(refusal @ Refusal::TtlTooLong { .. })) => {
+                    return Err(AcquireError::Refused { resource: resource.clone(), refusal });
+                }
+                // It may be open without our knowing; nobody will renew it, and it ends with its ttl.
+                Err(error) => {
+                    let now = self.now().unwrap_or(until);
+                    if now.reached(&until) || !is_worth_repeating(&error) {
+                        return Err(unanswered(error, now));
+                    }
+                }
+                Ok(Err(refusal)) => {
+                    let now = self.now().unwrap_or(until);
+                    if now.reached(&until) {
+                        return Err(AcquireError::Refused { resource: resource.clone(), refusal });
+                    }
+                }
+            }
+        }
+    }
+
+    fn keep(self: &Arc<Self>, held: HeldSession) -> Arc<Kept> {
+        let kept = Arc::new(Kept {
+            id: held.id(),
+            timing: held.timing(),
+            policy: held.policy(),
+            gate: Gate::until(held.deadline()),
+            lost: AtomicU8::new(0),
+            state: Mutex::new(State { held, known: KnownGrants::default(), users: 1, closing: false, unsettled: 0 }),
+        });
+        locked(&self.sessions).push(Arc::clone(&kept));
+        tracing::debug!(owner = %self.owner, session = %kept.id, "session opened");
+        let shared = Arc::clone(self);
+        self.spawn({
+            let kept = Arc::clone(&kept);
+            async move { shared.renew_for_ever(&kept).await }
+        });
+        kept
+    }
+
+    async fn renew_for_ever(self: &Arc<Self>, kept: &Arc<Kept>) {
+        let loss = loop {
+            let now = match self.step_time() {
+                Ok(now) => now,
+                Err(loss) => break loss,
+            };
+            let step = locked(&kept.state).held.next_step(now);
+            match step {
+                SessionStep::Over(loss) => break loss,
+                SessionStep::Wait { until } => self.pause(until.since(&now)).await,
+                SessionStep::Renew { id, n } => {
+                    if self.close_if_idle(kept).await {
+                        break Loss::Ended;
+                    }
+                    self.renew(kept, id, n).await;
+                }
+            }
+        };
+        self.end(kept, loss);
+    }
+
+    async fn renew(self: &Arc<Self>, kept: &Arc<Kept>, id: SessionId, n: u64) {
+        let moves = locked(&kept.state).known.moves();
+        let request = Request::Renew { id, n, seen: self.latest_seen() };
+        let answer = match self.ask(&request, kept.timing.attempt()).await {
+            Ok(Ok(Reply::Renewed { holdings, seen })) => RenewAnswer::Granted { holdings, seen },
+            Ok(Ok(_)) | Err(_) => RenewAnswer::Unanswered,
+            Ok(Err(refusal)) => {
+                tracing::warn!(owner = %self.owner, session = %id, %refusal, "renewal refused");
+                RenewAnswer::Refused
+            }
+        };
+        let Ok(now) = self.step_time() else { return kept.lose(Loss::ClockJumped) };
+        let (deadline, differs) = {
+            let mut state = locked(&kept.state);
+            let holdings = state.held.handle_renewed(n, now, answer);
+            (state.held.deadline(), holdings.is_some_and(|holdings| state.differs(holdings, moves)))
+        };
+        if matches!(answer, RenewAnswer::Granted { .. }) && kept.gate.extend(deadline) {
+            tracing::trace!(owner = %self.owner, session = %id, n, "session renewed");
+        }
+        if differs {
+            self.compare_grants(kept).await;
+        }
+    }
+
+    /// The authority's account of this session's grants differs from ours: what is gone is lost, what is strange is
+    /// released.
+    async fn compare_grants(self: &Arc<Self>, kept: &Arc<Kept>) {
+        let mine = || self.slots.held().into_iter().filter(|held| held.session().id == kept.id && held.loss().is_none());
+        let asked: BTreeSet<GrantId> = mine().map(|held| held.token().grant).collect();
+        let Ok(listed) = self.authority.grants(kept.id).await else { return };
+        let held: Vec<Arc<Held>> = mine().collect();
+        let now_held: BTreeSet<GrantId> = held.iter().map(|held| held.token().grant).collect();
+        let grants = listed.iter().map(|lease| lease.grant).collect();
+        let found = locked(&kept.state).known.compare(&grants, &asked, |grant| now_held.contains(&grant));
+        for held in held.iter().filter(|held| found.gone.contains(&held.token().grant)) {
+            held.lose(Loss::Revoked);
+        }
+        for lease in listed.iter().filter(|lease| found.strange.contains(&lease.grant)) {
+            tracing::warn!(owner = %self.owner, resource = %lease.resource, epoch = lease.epoch.get(), "unknown grant released");
+            let _ = self.ask(&Request::Release { token: lease.token() }, kept.timing.attempt()).await;
+        }
+    }
+
+    async fn close_if_idle(&self, kept: &Kept) -> bool {
+        {
+            let mut state = locked(&kept.state);
+            if state.users > 0 {
+                return false;
+            }
+            state.closing = true;
+        }
+        self.close(kept).await;
+        true
+    }
+
+    async fn close(&self, kept: &Kept) {
+        // Unanswered, it ends by its deadline all the same.
+        let _ = self.ask(&Request::Close { id: kept.id }, kept.timing.attempt()).await;
+    }
+
+    /// Every lease on the session is lost at once.
+    fn end(&self, kept: &Arc<Kept>, loss: Loss) {
+        kept.lose(loss);
+        locked(&self.sessions).retain(|other| other.id != kept.id);
+        for held in self.slots.held().into_iter().filter(|held| held.session().id == kept.id) {
+            held.lose(kept.loss());
+        }
+    }
+
+    /// The last word of a keeper that stops: bounded, since nothing depends on it.
+    pub(super) async fn close_sessions(self: &Arc<Self>) {
+        let sessions = std::mem::take(&mut *locked(&self.sessions));
+        for kept in sessions {
+            kept.lose(Loss::Ended);
+            tokio::select! {
+                biased;
+                () = self.close(&kept) => {}
+                () = self.pause(Duration::from_secs(1)) => {}
+            }
+        }
+    }
+}
+
+impl State {
+    fn differs(&mut self, holdings: Holdings, moves: u64) -> bool {
+        let proved = self.known.differs(holdings, moves);
+        self.unsettled = if proved || self.known.agrees(holdings) { 0 } else { self.unsettled.saturating_add(1) };
+        let long_enough = self.unsettled >= UNSETTLED_MAX;
+        if long_enough {
+            self.unsettled = 0;
+        }
+        proved || long_enough
+    }
+}

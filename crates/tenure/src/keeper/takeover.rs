@@ -1,0 +1,442 @@
+use super::ask::is_worth_repeating;
+use super::held::{Progress, Rare};
+use super::kept::Kept;
+use super::{Held, Keeper, Shared};
+use crate::error::AcquireError;
+use crate::lease::Lease;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_authority::{AuthorityError, random_bits};
+use tenure_core::decide::{Refusal, Reply, Request, SinkRefusal};
+use tenure_core::fence::{Rule, Sealing};
+use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep, Policy, SealAnswer};
+use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, SinkId, Timing, Token};
+use tenure_sink::{Sink, SinkError};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+/// What a caller wishes for; kept with the lease, for a resumption.
+#[derive(Clone, Debug)]
+pub(crate) struct Wish {
+    pub(crate) resource: ResourceName,
+    pub(crate) timing: Timing,
+    pub(crate) policy: Policy,
+    pub(crate) wait: Duration,
+    pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
+    pub(crate) progress_within: Option<Duration>,
+    pub(crate) label: Option<Arc<str>>,
+}
+
+type Reply1 = oneshot::Sender<Result<Lease, AcquireError>>;
+
+/// Between two looks at a resource that somebody else holds.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// From the wish to a lease that is announced, or to a reason why not. Whatever was granted on the way is given up.
+pub(super) async fn acquire(
+    keeper: &Arc<Keeper>,
+    wish: &Wish,
+    reply: &mut Reply1,
+) -> Result<Arc<Held>, AcquireError> {
+    let shared = &keeper.shared;
+    let began = shared.now().map_err(|loss| wish.lost_at_once(loss))?;
+    let until = began.after(wish.wait);
+    take_slot(shared, wish, reply, until).await?;
+    let taken = Attempts { keeper, wish, until, reply }.run().await;
+    match &taken {
+        Ok(held) => shared.slots.hold(held),
+        Err(_) => shared.slots.free(&wish.resource),
+    }
+    taken
+}
+
+async fn take_slot(
+    shared: &Shared,
+    wish: &Wish,
+    reply: &mut Reply1,
+    until: Instant<HolderClock>,
+) -> Result<(), AcquireError> {
+    loop {
+        let freed = shared.slots.freed();
+        let Err(epoch) = shared.slots.take(&wish.resource) else { return Ok(()) };
+        let left = shared.now().map_or(Duration::ZERO, |now| until.since(&now));
+        if left.is_zero() {
+            return Err(AcquireError::HeldHere { resource: wish.resource.clone(), epoch });
+        }
+        tokio::select! {
+            biased;
+            () = reply.closed() => return Err(AcquireError::Closed),
+            () = freed => {}
+            () = shared.pause(left.min(LOOK_AGAIN)) => {}
+        }
+    }
+}
+
+/// One wish, tried until it is granted or its time is over.
+struct Attempts<'a> {
+    keeper: &'a Arc<Keeper>,
+    wish: &'a Wish,
+    until: Instant<HolderClock>,
+    reply: &'a mut Reply1,
+}
+
+/// What one attempt came to.
+enum Attempt {
+    Taken(Arc<Held>),
+    /// Again after this long, if there is time.
+    Again(Duration, AcquireError),
+    Over(AcquireError),
+}
+
+impl Attempts<'_> {
+    async fn run(mut self) -> Result<Arc<Held>, AcquireError> {
+        loop {
+            if self.reply.is_closed() {
+                return Err(AcquireError::Closed);
+            }
+            let shared = &self.keeper.shared;
+            let kept = shared.session(&self.wish.resource, self.wish.timing, self.wish.policy, self.until).await?;
+            let attempt = self.attempt(&kept).await;
+            if !matches!(attempt, Attempt::Taken(_)) {
+                kept.leave();
+            }
+            let (pause, error) = match attempt {
+                Attempt::Taken(held) => return Ok(held),
+                Attempt::Over(error) => return Err(error),
+                Attempt::Again(pause, error) => (pause, error),
+            };
+            let left = shared.now().map_or(Duration::ZERO, |now| self.until.since(&now));
+            if left.is_zero() {
+                return Err(error);
+            }
+            tokio::select! {
+                biased;
+                () = self.reply.closed() => return Err(AcquireError::Closed),
+                () = shared.pause(pause.min(left)) => {}
+            }
+        }
+    }
+
+    async fn attempt(&mut self, kept: &Arc<Kept>) -> Attempt {
+        let grant = match random_bits() {
+            Ok(bits) => GrantId::from_bits(bits),
+            Err(error) => return Attempt::Over(error.into()),
+        };
+        kept.began(grant);
+        let sealed = self.wish.sinks.iter().filter(|sink| sink.rule() == Rule::Sealed);
+        let adapters: BTreeSet<SinkId> = sealed.map(|sink| sink.id().clone()).collect();
+        let mut lease = HeldLease::new(self.wish.resource.clone(), grant, adapters);
+        if let Err(attempt) = self.ask_for(kept, &mut lease).await {
+            kept.settled(grant, false, false);
+            return attempt;
+        }
+        let driven = drive(&self.keeper.shared, kept, &self.wish.sinks, &mut lease, self.until).await;
+        self.settle(kept, lease, driven).await
+    }
+
+    /// The grant itself. On the way out without one, nothing stands at the authority that would not be noticed.
+    async fn ask_for(&self, kept: &Arc<Kept>, lease: &mut HeldLease) -> Result<(), Attempt> {
+        let (shared, wish) = (&self.keeper.shared, self.wish);
+        let sinks = match lease.next_steps().pop() {
+            Some(LeaseStep::Acquire { sinks, .. }) => sinks,
+            _ => return Err(Attempt::Over(AcquireError::Closed)),
+        };
+        let request =
+            Request::Acquire { resource: wish.resource.clone(), grant: lease.grant(), session: kept.id, sinks };
+        // Asked at least once, and again after a silence: the same id gets the same grant.
+        let patience = shared.now().map_or(self.until, |now| self.until.max(now).min(now.after(kept.timing.attempt() * 2)));
+        let refused = |refusal| AcquireError::Refused { resource: wish.resource.clone(), refusal };
+        match shared.insist(&request, kept.timing.attempt(), patience).await {
+            Ok(Ok(Reply::Granted(granted))) if granted.token.grant == lease.grant() => {
+                lease.handle_granted(granted);
+                Ok(())
+            }
+            Ok(Ok(Reply::Granted(granted))) => {
+                // An earlier request of this process that was given up for lost: released first, then asked again.
+                let release = Request::Release { token: granted.token };
+                let _ = shared.ask(&release, kept.timing.attempt()).await;
+                Err(Attempt::Again(Duration::ZERO, AcquireError::HeldHere { resource: wish.resource.clone(), epoch: None }))
+            }
+            Ok(Ok(_)) => Err(Attempt::Over(AcquireError::Closed)),
+            Ok(Err(refusal @ Refusal::Busy { remaining, .. })) => {
+                Err(Attempt::Again(remaining.min(jittered(LOOK_AGAIN)), refused(refusal)))
+            }
+            Ok(Err(refusal @ Refusal::Quarantined { remaining })) => Err(Attempt::Again(remaining, refused(refusal))),
+            Ok(Err(refusal @ Refusal::SessionEnded { .. })) => {
+                kept.lose(Loss::RenewalRefused);
+                Err(Attempt::Again(Duration::ZERO, refused(refusal)))
+            }
+            Ok(Err(refusal)) => Err(Attempt::Over(refused(refusal))),
+            Err(error) => {
+                give_back_unknown(shared, kept, lease).await;
+                let error = self.unanswered(error);
+                Err(error)
+            }
+        }
+    }
+
+    fn unanswered(&self, error: AuthorityError) -> Attempt {
+        let repeat = is_worth_repeating(&error);
+        let error = AcquireError::Unanswered { resource: self.wish.resource.clone(), waited: self.wish.wait, error };
+        if repeat { Attempt::Again(LOOK_AGAIN, error) } else { Attempt::Over(error) }
+    }
+
+    /// The lease after its seals: handed out, or given up.
+    async fn settle(&self, kept: &Arc<Kept>, mut lease: HeldLease, driven: Result<(), Trouble>) -> Attempt {
+        let (shared, wish) = (&self.keeper.shared, self.wish);
+        let token = lease.token().cloned();
+        // Asked once more after every wait: a grant that was overtaken meanwhile is not handed out (etcd #11456).
+        let open = shared.now().is_ok_and(|now| kept.gate.is_open(now));
+        let wanted = !self.reply.is_closed();
+        match (driven, token) {
+            (Ok(()), Some(token)) if lease.may_write() && open && wanted => {
+                kept.settled(token.grant, false, true);
+                Attempt::Taken(self.hand_out(kept, token))
+            }
+            (driven, _) => {
+                let loss = match lease.phase() {
+                    LeasePhase::Lost(loss) => *loss,
+                    _ if open => Loss::Ended,
+                    _ => kept.loss(),
+                };
+                lease.lose(loss);
+                give_up_steps(shared, kept, &lease).await;
+                kept.settled(lease.grant(), false, false);
+                match driven {
+                    Ok(()) if open && wanted => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
+                    Ok(()) => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
+                    Err(Trouble::Lost) => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
+                    Err(Trouble::Refused(refusal)) => {
+                        Attempt::Over(AcquireError::Refused { resource: wish.resource.clone(), refusal })
+                    }
+                    Err(Trouble::Sink(sink, error)) => {
+                        Attempt::Over(AcquireError::Sink { resource: wish.resource.clone(), sink, error })
+                    }
+                    Err(Trouble::Authority(error)) => self.unanswered(error),
+                }
+            }
+        }
+    }
+
+    fn hand_out(&self, kept: &Arc<Kept>, token: Token) -> Arc<Held> {
+        let (shared, wish) = (&self.keeper.shared, self.wish);
+        let label = wish.label.clone();
+        let is_rare = !wish.sinks.is_empty() || label.is_some() || wish.progress_within.is_some();
+        let now = shared.now().unwrap_or(self.until).as_nanos();
+        let rare = is_rare.then(|| Rare {
+            sinks: Arc::clone(&wish.sinks),
+            label: label.clone(),
+            progress: wish.progress_within.map(|within| Progress::new(within, now)),
+            ..Rare::default()
+        });
+        let (owner, resource, epoch) = (&shared.owner, &token.resource, token.epoch.get());
+        tracing::info!(%owner, %resource, epoch, label = label.as_deref(), "lease acquired");
+        let held = Arc::new(Held::new(token, Arc::clone(kept), Arc::clone(self.keeper), rare));
+        if wish.progress_within.is_some() {
+            Keeper::watch_progress(&held);
+        }
+        held
+    }
+}
+
+impl Wish {
+    fn lost_at_once(&self, loss: Loss) -> AcquireError {
+        AcquireError::LostAtOnce { resource: self.resource.clone(), loss }
+    }
+}
+
+/// Why the seals of a grant did not come to their end.
+pub(super) enum Trouble {
+    /// The lease is lost; its phase says why.
+    Lost,
+    Refused(Refusal),
+    Sink(SinkId, SinkError),
+    Authority(AuthorityError),
+}
+
+/// Does what the lease asks for until it asks for nothing more: every receiver described, bound, sealed and marked, and
+/// the takeover announced.
+pub(super) async fn drive(
+    shared: &Arc<Shared>,
+    kept: &Arc<Kept>,
+    sinks: &[Arc<dyn Sink>],
+    lease: &mut HeldLease,
+    until: Instant<HolderClock>,
+) -> Result<(), Trouble> {
+    loop {
+        if matches!(lease.phase(), LeasePhase::Lost(_)) {
+            return Err(Trouble::Lost);
+        }
+        if let Some(sink) = lease.without_adapter() {
+            return Err(Trouble::Refused(Refusal::NoAdapter { sink: sink.clone() }));
+        }
+        let steps = lease.next_steps();
+        if steps.is_empty() {
+            return Ok(());
+        }
+        if !shared.now().is_ok_and(|now| kept.gate.is_open(now)) {
+            lease.lose(kept.loss());
+            return Err(Trouble::Lost);
+        }
+        let mut under_way = JoinSet::new();
+        for step in steps {
+            match step {
+                LeaseStep::Describe(id) => {
+                    let (sink, resource) = (find(sinks, &id)?, resource_of(lease)?);
+                    let shared = Arc::clone(shared);
+                    under_way.spawn(async move {
+                        let described = patiently(&shared, until, || sink.describe(&resource)).await;
+                        (id, Done::Described(described))
+                    });
+                }
+                LeaseStep::Seal { sink: id, generation, enrolled } => {
+                    let sink = find(sinks, &id)?;
+                    let Some(token) = lease.token().cloned() else { return Err(Trouble::Lost) };
+                    let shared = Arc::clone(shared);
+                    under_way.spawn(async move {
+                        let sealed = patiently(&shared, until, || sink.seal(&token, &generation, &enrolled)).await;
+                        (id, Done::Sealed(generation, sealed))
+                    });
+                }
+                step => tell_authority(shared, kept, lease, step, until).await?,
+            }
+        }
+        while let Some(done) = under_way.join_next().await {
+            // A task that panicked did nothing that the next round would not find out.
+            let Ok((id, done)) = done else { continue };
+            match done {
+                Done::Described(Ok(found)) => {
+                    let enrolled = found.row.map(|row| row.enrolled).unwrap_or_default();
+                    lease.handle_described(&id, found.generation, enrolled);
+                }
+                Done::Sealed(generation, Ok(sealing)) => {
+                    lease.handle_seal(&id, &generation, answer_of(sealing));
+                }
+                Done::Described(Err(error)) | Done::Sealed(_, Err(error)) => return Err(Trouble::Sink(id, error)),
+            }
+        }
+    }
+}
+
+enum Done {
+    Described(Result<tenure_sink::Description, SinkError>),
+    Sealed(tenure_core::Generation, Result<Sealing, SinkError>),
+}
+
+fn answer_of(sealing: Sealing) -> SealAnswer {
+    match sealing {
+        Sealing::Seal(row) => SealAnswer::Sealed { enrolled: row.enrolled },
+        Sealing::WrongGeneration { .. } => SealAnswer::WrongGeneration,
+        Sealing::Stale { epoch, grant } => {
+            SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: false }
+        }
+        Sealing::Conflict { epoch, grant } => {
+            SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: true }
+        }
+        Sealing::BelowFloor { floor } => {
+            SealAnswer::Refused { shown: SinkRefusal { epoch: floor, grant: None }, conflict: false }
+        }
+    }
+}
+
+async fn tell_authority(
+    shared: &Arc<Shared>,
+    kept: &Arc<Kept>,
+    lease: &mut HeldLease,
+    step: LeaseStep,
+    until: Instant<HolderClock>,
+) -> Result<(), Trouble> {
+    let Some(token) = lease.token().cloned() else { return Err(Trouble::Lost) };
+    let session = kept.id;
+    let request = match &step {
+        LeaseStep::Enrol(sinks) => Request::Enrol { token, sinks: sinks.clone() },
+        LeaseStep::Bind(generations) => Request::Bind { token, session, generations: generations.clone() },
+        LeaseStep::Mark(generations) => Request::Sealed { token, generations: generations.clone() },
+        LeaseStep::Announce => Request::Announce { token, session, excused: BTreeSet::new() },
+        // The rest begins or ends a lease, and is not asked for in between.
+        _ => return Ok(()),
+    };
+    match shared.insist(&request, kept.timing.attempt(), until).await {
+        Ok(Ok(_)) => {
+            match &step {
+                LeaseStep::Enrol(sinks) => lease.handle_enrolled(sinks),
+                LeaseStep::Bind(generations) => lease.handle_bound(generations),
+                LeaseStep::Mark(generations) => lease.handle_marked(generations),
+                _ => lease.handle_announced(),
+            }
+            Ok(())
+        }
+        Ok(Err(Refusal::NotCurrent { .. } | Refusal::SessionEnded { .. })) => {
+            lease.lose(Loss::SealRefused);
+            Err(Trouble::Lost)
+        }
+        Ok(Err(refusal)) => Err(Trouble::Refused(refusal)),
+        Err(error) => Err(Trouble::Authority(error)),
+    }
+}
+
+/// Asks a receiver again while it is only busy, until `until`.
+async fn patiently<'a, T>(
+    shared: &Shared,
+    until: Instant<HolderClock>,
+    ask: impl Fn() -> tenure_sink::Answer<'a, Result<T, SinkError>>,
+) -> Result<T, SinkError> {
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let left = shared.now().map_or(Duration::ZERO, |now| until.since(&now));
+        if !error.is_transient() || left.is_zero() {
+            return Err(error);
+        }
+        shared.pause(left.min(LOOK_AGAIN / 4)).await;
+    }
+}
+
+fn find(sinks: &[Arc<dyn Sink>], id: &SinkId) -> Result<Arc<dyn Sink>, Trouble> {
+    let found = sinks.iter().find(|sink| sink.id() == id);
+    found.cloned().ok_or_else(|| Trouble::Refused(Refusal::NoAdapter { sink: id.clone() }))
+}
+
+fn resource_of(lease: &HeldLease) -> Result<ResourceName, Trouble> {
+    lease.token().map(|token| token.resource.clone()).ok_or(Trouble::Lost)
+}
+
+/// A grant that was asked for without an answer: looked up, and released if it is there. If it arrives later still, the
+/// fingerprint of the next renewal shows it.
+async fn give_back_unknown(shared: &Arc<Shared>, kept: &Arc<Kept>, lease: &HeldLease) {
+    let resource = match lease.next_steps().pop() {
+        Some(LeaseStep::Acquire { resource, .. }) => resource,
+        _ => return,
+    };
+    let Ok(read) = shared.authority.inspect(&resource).await else { return };
+    if let Some(record) = read.view.lease
+        && record.grant == lease.grant()
+        && record.is_granted()
+    {
+        let _ = shared.ask(&Request::Release { token: record.token() }, kept.timing.attempt()).await;
+    }
+}
+
+/// Sends what a lost lease owes: a report of the sink's refusal, or a release.
+async fn give_up_steps(shared: &Arc<Shared>, kept: &Arc<Kept>, lease: &HeldLease) {
+    let Some(token) = lease.token().cloned() else { return };
+    for step in lease.next_steps() {
+        let request = match step {
+            LeaseStep::Report(shown) => Request::Refused { token: token.clone(), shown },
+            LeaseStep::Release(token) => Request::Release { token },
+            _ => continue,
+        };
+        let until = kept.gate.deadline().unwrap_or(Instant::from_nanos(0));
+        let _ = shared.insist(&request, kept.timing.attempt(), until).await;
+    }
+}
+
+/// Half to one and a half of the span, so that waiters do not come in step.
+fn jittered(span: Duration) -> Duration {
+    let bits = random_bits().unwrap_or_default();
+    let parts = u32::try_from(bits % 1024).unwrap_or_default();
+    span / 2 + span / 1024 * parts
+}

@@ -1,0 +1,1 @@
+//! Reports from the field, each with its story.
