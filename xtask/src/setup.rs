@@ -1,0 +1,104 @@
+//! What a machine must have before the tests can run, and how it gets there.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::call::Call;
+
+/// A thing that the tests need.
+#[derive(Debug, Clone)]
+pub struct Need {
+    /// Its name for a person.
+    pub what: &'static str,
+    /// What needs it.
+    pub why: &'static str,
+    /// Succeeds when it is there.
+    pub probe: Call,
+    /// The Debian packages that bring it. Empty: it is not Debian's to bring.
+    pub debian: &'static [&'static str],
+    /// What a person types to get it where this program cannot install it.
+    pub by_hand: &'static str,
+}
+
+/// Everything that the tests of this tree need. A store that is tested against a real server adds its server here.
+#[must_use]
+pub fn needs() -> Vec<Need> {
+    vec![
+        Need {
+            what: "a C compiler",
+            why: "SQLite is built from source",
+            probe: Call::new("sh", &["-c", r#"${CC:-cc} --version"#]),
+            debian: &["gcc", "libc6-dev"],
+            by_hand: "apt-get install --yes gcc libc6-dev (as root)",
+        },
+        Need {
+            what: "rustfmt",
+            why: "the step `fmt`",
+            probe: Call::cargo(&["fmt", "--version"]),
+            debian: &[],
+            by_hand: "rustup component add rustfmt",
+        },
+        Need {
+            what: "clippy",
+            why: "the steps `clippy` and `features`",
+            probe: Call::cargo(&["clippy", "--version"]),
+            debian: &[],
+            by_hand: "rustup component add clippy",
+        },
+    ]
+}
+
+/// The tests need something that is not there and that was not installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing(Vec<String>);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.join("\n"))
+    }
+}
+
+/// Finds what is missing and installs it when `root` is set and Debian has it.
+///
+/// # Errors
+///
+/// [`Missing`] names each thing that is still not there with the one command that brings it.
+pub fn provide(needs: &[Need], root: bool, dir: &Path) -> Result<(), Missing> {
+    let packages: Vec<&str> = needs
+        .iter()
+        .filter(|need| root && !need.debian.is_empty() && !need.probe.succeeds(dir))
+        .flat_map(|need| need.debian.iter().copied())
+        .collect();
+    for call in install(&packages) {
+        eprintln!("$ {call}");
+        // A failed installation shows below, as a thing that is still missing.
+        let _ = call.run(dir);
+    }
+    let missing: Vec<String> = needs
+        .iter()
+        .filter(|need| !need.probe.succeeds(dir))
+        .map(|need| format!("{} is missing ({}): {}", need.what, need.why, need.by_hand))
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(Missing(missing)) }
+}
+
+/// The calls that install Debian packages without asking anything; none for no packages.
+fn install(packages: &[&str]) -> Vec<Call> {
+    if packages.is_empty() {
+        return Vec::new();
+    }
+    let mut args = vec!["install", "--yes", "--no-install-recommends"];
+    args.extend(packages);
+    [Call::new("apt-get", &["update"]), Call::new("apt-get", &args)]
+        .map(|call| call.env("DEBIAN_FRONTEND", "noninteractive"))
+        .into()
+}
+
+/// Whether this process may install packages.
+#[must_use]
+pub fn is_root(dir: &Path) -> bool {
+    Call::new("sh", &["-c", r#"test "$(id -u)" = 0"#]).succeeds(dir)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+use super::check;
+use crate::workspace::Package;
+
+fn package(name: &str, dependencies: &[&str]) -> Package {
+    let dependencies = dependencies.iter().map(|&name| name.to_owned()).collect();
+    Package { name: name.to_owned(), dir: format!("crates/{name}"), dependencies, ..Package::default() }
+}
+
+#[test]
+fn a_sink_that_could_ask_the_authority_is_found() {
+    let findings = check(&[
+        package("tenure-core", &[]),
+        package("tenure-authority", &["tenure-core"]),
+        package("tenure-sink", &["tenure-core", "tenure-authority"]),
+    ]);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].what.contains("tenure-sink may not depend on tenure-authority"), "{}", findings[0]);
+}
+
+#[test]
+fn a_core_that_imports_anything_of_ours_is_found() {
+    assert_eq!(check(&[package("tenure-core", &["tenure-sink"]), package("tenure-sink", &[])]).len(), 1);
+}
+
+#[test]
+fn nothing_but_the_binary_and_the_apps_imports_the_lab() {
+    let lab = package("tenure-lab", &[]);
+    assert_eq!(check(&[lab.clone(), package("tenure", &["tenure-lab"])]).len(), 1);
+    assert!(check(&[lab.clone(), package("tenure-cli", &["tenure-lab"])]).is_empty());
+    let app = Package { dir: "apps/vector-sync".to_owned(), ..package("vector-sync", &["tenure-lab"]) };
+    assert!(check(&[lab, app]).is_empty());
+}
+
+#[test]
+fn a_package_may_depend_on_itself_and_on_what_is_not_ours() {
+    assert!(check(&[package("tenure-core", &["tenure-core", "proptest"])]).is_empty());
+}
+
+#[test]
+fn a_package_without_a_line_in_the_table_is_found() {
+    assert_eq!(check(&[package("tenure-more", &[])]).len(), 1);
+}
