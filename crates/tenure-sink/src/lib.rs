@@ -40,7 +40,9 @@ mod operation;
 mod sink;
 
 pub use error::{ApplyError, SinkError};
-pub use operation::{Found, Lookup, one_value_per_epoch};
+#[cfg(feature = "file")]
+pub use file::FileSink;
+pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
 pub use sink::{Answer, Description, Sink};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteFence, SqliteSink};

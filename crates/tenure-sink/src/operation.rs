@@ -1,5 +1,6 @@
 //! What a sink remembers of an operation.
 
+use sha2::{Digest as _, Sha256};
 use tenure_core::{Digest, Epoch, OperationId, Outcome};
 
 /// An effect that stands at a sink.
@@ -22,6 +23,12 @@ pub enum Lookup {
     /// There is no effect. Under [`tenure_core::fence::Rule::Sealed`], and once the transaction of the look-up is
     /// committed also under [`tenure_core::fence::Rule::HighWater`], there will be none under an older token either.
     Absent,
+}
+
+/// The digest of a request's content (SHA-256): what tells a replay from a conflict.
+#[must_use]
+pub fn digest_of(content: &[u8]) -> Digest {
+    Digest(Sha256::digest(content).into())
 }
 
 /// The operation id of the narrow rule "one value per epoch": the same value again is a replay, another value in the
