@@ -1,1 +1,95 @@
-//! Suite.
+//! The suite that every sink passes, under each of its rules. Each function checks a clause of [`Sink`]'s contract.
+//!
+//! A sink's own tests implement [`SinkUnderTest`] and call [`run_all`]. Where a sink cannot hold a guarantee, it says so
+//! in its [`Capabilities`], and the suite checks what it promises instead.
+
+mod barrier;
+mod generations;
+mod memory;
+mod operations;
+mod races;
+mod tokens;
+mod world;
+
+pub use world::answered;
+
+use crate::{Lookup, Sink, SinkError};
+use tenure_core::fence::Rule;
+use tenure_core::{OperationId, ResourceName, Token, Verdict};
+use world::World;
+
+/// A sink with a way to write through it. The effect sets the one value of the token's resource; the digest is of that
+/// value, and the outcome is `wrote VALUE`.
+pub trait SinkUnderTest: Send + Sync {
+    /// The sealing side. Its bound on waiting should be short, some hundred milliseconds.
+    fn sink(&self) -> &dyn Sink;
+
+    /// What it can hold.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The same place, opened anew with nothing shared in memory, as another process would.
+    fn another(&self) -> Box<dyn SinkUnderTest>;
+
+    /// Opens a sink where there is none. Returns the error of the opening, and whether something is there afterwards.
+    fn open_missing(&self) -> (Option<SinkError>, bool);
+
+    /// Checks the token, sets the value, and records the operation if there is one.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn write(&self, token: &Token, operation: Option<&OperationId>, value: &str) -> Result<Verdict, SinkError>;
+
+    /// The same, but the effect fails after the token was checked and admitted. What a caller should do then is done.
+    fn write_failing(&self, token: &Token, operation: Option<&OperationId>);
+
+    /// Looks an operation up.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn lookup(&self, token: &Token, operation: &OperationId) -> Result<Result<Lookup, Verdict>, SinkError>;
+
+    /// The value that stands, past every fence, as a reader sees it.
+    fn value(&self, resource: &ResourceName) -> Option<String>;
+
+    /// A transaction that has checked the token and was admitted, and has not ended.
+    fn hold(&self, token: &Token) -> Box<dyn Held + '_>;
+}
+
+/// A transaction that is open.
+pub trait Held {
+    /// Sets the value and commits. `Err` when the sink has ended the transaction meanwhile, or ends it now.
+    ///
+    /// # Errors
+    /// What the sink says.
+    fn finish(self: Box<Self>, value: &str) -> Result<Verdict, String>;
+}
+
+/// What a sink can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// V4: a stopped writer cannot hold off a seal past the bound. Without it the seal ends within the bound with a
+    /// transient error, and has sealed nothing.
+    pub seals_past_a_stopped_writer: bool,
+}
+
+/// Runs every clause that the rule of the made sinks has, each on a sink of its own. Prints each name before it runs.
+///
+/// # Panics
+/// When a clause does not hold.
+pub fn run_all(make: impl Fn() -> Box<dyn SinkUnderTest>) {
+    let rule = make().sink().rule();
+    for (name, clause) in clauses(rule) {
+        eprintln!("  {} {name}", rule.name());
+        clause(&World::new(make()));
+    }
+}
+
+type Clause = (&'static str, fn(&World));
+
+fn clauses(rule: Rule) -> Vec<Clause> {
+    let own = match rule {
+        Rule::Sealed => [generations::SEALED, memory::SEALED, barrier::SEALED, tokens::SEALED].concat(),
+        Rule::HighWater => tokens::HIGH_WATER.to_vec(),
+    };
+    [tokens::BOTH, operations::BOTH, memory::BOTH, races::BOTH].concat().into_iter().chain(own).collect()
+}

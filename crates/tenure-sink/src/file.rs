@@ -35,12 +35,14 @@ mod hold;
 mod record;
 mod turn;
 
-use crate::{Answer, Description, Lookup, Sink, SinkError};
+use crate::{Answer, ApplyError, Description, Lookup, Sink, SinkError};
 use folder::Folder;
 use hold::{Hold, Mode};
 use record::Namespace;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,8 +136,31 @@ impl FileSink {
         name: &str,
         content: &[u8],
     ) -> Result<Verdict, SinkError> {
-        let target = self.0.folder.target(name)?;
-        Turn::begin(&self.0, &token.resource)?.write(token, operation, &target, content, digest(name, content))
+        let written = self.apply(token, operation, name, &digest(content), |file| file.write_all(content));
+        written.map_err(|error| match error {
+            ApplyError::Sink(error) => error,
+            ApplyError::Effect(error) => durable::io_error(&self.0.folder, "writing a target aside", &error),
+        })
+    }
+
+    /// The same for content that is made while it is written. The effect gets an empty file, runs only for
+    /// [`Verdict::Written`], and every seal of the resource waits for it: prepare slow things before.
+    ///
+    /// `digest` is of what the operation is to write: the same operation with another one, or on another target, is a
+    /// conflict.
+    ///
+    /// # Errors
+    /// [`ApplyError`], as [`FileSink::write`]. When the effect fails, nothing has changed.
+    pub fn apply<E>(
+        &self,
+        token: &Token,
+        operation: Option<&Operation>,
+        name: &str,
+        digest: &Digest,
+        effect: impl FnOnce(&mut File) -> Result<(), E>,
+    ) -> Result<Verdict, ApplyError<E>> {
+        let write = turn::Write { operation, target: self.0.folder.target(name)?, digest: on_target(name, digest) };
+        Turn::begin(&self.0, &token.resource)?.write(token, &write, effect)
     }
 
     /// The content of a target; `None` when there is no such file. Never a part of a write.
@@ -249,13 +274,13 @@ impl Place {
     }
 }
 
-/// Of the target's name and of its content: the same operation on another target is another content.
-fn digest(name: &str, content: &[u8]) -> Digest {
-    let mut hash = Sha256::new();
-    hash.update((name.len() as u64).to_be_bytes());
-    hash.update(name);
-    hash.update(content);
-    Digest(hash.finalize().into())
+fn digest(content: &[u8]) -> Digest {
+    Digest(Sha256::digest(content).into())
+}
+
+/// The same content for another target is another content.
+fn on_target(name: &str, digest: &Digest) -> Digest {
+    Digest(Sha256::new().chain_update(digest.0).chain_update(name).finalize().into())
 }
 
 /// 128 random bits, in hexadecimal digits.

@@ -4,12 +4,20 @@ use super::folder::Records;
 use super::hold::{Hold, Mode};
 use super::record::{Effect, Fence, Promise};
 use super::{Operation, Place, Step, durable};
-use crate::{Description, Found, Lookup, SinkError};
+use crate::{ApplyError, Description, Found, Lookup, SinkError};
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use tenure_core::fence::{Admission, FenceRow, Forgetting, Sealing, admit, forget as judge_forget, seal as judge_seal};
 use tenure_core::{Digest, Epoch, Generation, OperationId, Replayed, ResourceName, SinkId, Token, Verdict};
+
+/// What a turn is to write, and where.
+pub(super) struct Write<'a> {
+    pub(super) operation: Option<&'a Operation>,
+    pub(super) target: PathBuf,
+    pub(super) digest: Digest,
+}
 
 /// Nobody else is at the resource while this lives, and nobody changes the sink as a whole.
 pub(super) struct Turn<'a> {
@@ -78,45 +86,43 @@ impl<'a> Turn<'a> {
     }
 
     /// The order of the steps is the one in the documentation of the module.
-    pub(super) fn write(
+    pub(super) fn write<E>(
         mut self,
         token: &Token,
-        operation: Option<&Operation>,
-        target: &Path,
-        content: &[u8],
-        digest: Digest,
-    ) -> Result<Verdict, SinkError> {
+        write: &Write<'_>,
+        effect: impl FnOnce(&mut File) -> Result<(), E>,
+    ) -> Result<Verdict, ApplyError<E>> {
         let raise = match self.admit(token) {
             Admission::Refuse(verdict) => return Ok(verdict),
             Admission::Admit => None,
             Admission::Raise(row) => Some(row),
         };
         let folder = &self.place.folder;
-        if let Some(operation) = operation
+        if let Some(operation) = write.operation
             && let Some(found) = Effect::find(folder, &self.records, &operation.id)?
         {
             if let Some(row) = &raise {
                 self.register(row)?;
             }
-            return Ok(if found.digest == digest {
+            return Ok(if found.digest == write.digest {
                 Verdict::Replay(Replayed { epoch: found.epoch, outcome: found.outcome })
             } else {
                 Verdict::Conflict { current: found.epoch }
             });
         }
-        self.put_aside(target, content)?;
+        self.put_aside(&write.target, effect)?;
         self.place.passed(Step::Aside)?;
-        if operation.is_some() || raise.is_some() {
+        if write.operation.is_some() || raise.is_some() {
             let seal_no = raise.as_ref().or(self.row.as_ref()).map_or(0, |row| row.seal_no);
-            let effect = operation.map(|operation| {
-                let found = Found { epoch: token.epoch, digest, outcome: operation.outcome.clone() };
+            let effect = write.operation.map(|operation| {
+                let found = Found { epoch: token.epoch, digest: write.digest, outcome: operation.outcome.clone() };
                 Effect::new(&token.resource, &operation.id, seal_no, &found)
             });
             self.fence.promise = Some(Promise::new(raise.as_ref(), effect));
             self.fence.save(folder, &self.records)?;
         }
         self.place.passed(Step::Promised)?;
-        self.rename(target)?;
+        self.rename(&write.target)?;
         self.place.passed(Step::Renamed)?;
         settled(self.place, &self.records, self.fence)?;
         Ok(Verdict::Written)
@@ -131,16 +137,24 @@ impl<'a> Turn<'a> {
         self.fence.save(&self.place.folder, &self.records)
     }
 
-    fn put_aside(&self, target: &Path, content: &[u8]) -> Result<(), SinkError> {
-        let folder = &self.place.folder;
-        durable::write(folder, &self.records.aside(), content)?;
+    fn put_aside<E>(
+        &self,
+        target: &Path,
+        effect: impl FnOnce(&mut File) -> Result<(), E>,
+    ) -> Result<(), ApplyError<E>> {
+        let (folder, aside) = (&self.place.folder, self.records.aside());
+        let fail = |doing| move |error: io::Error| durable::io_error(folder, doing, &error);
+        // One that a crash has left may have any permissions.
+        durable::remove(folder, &aside)?;
+        let mut file = File::create_new(&aside).map_err(fail("writing a target aside"))?;
+        effect(&mut file).map_err(ApplyError::Effect)?;
         if let Ok(metadata) = fs::metadata(target)
             && metadata.is_file()
         {
-            fs::set_permissions(self.records.aside(), metadata.permissions())
-                .map_err(|error| durable::io_error(folder, "keeping the permissions of a target", &error))?;
+            file.set_permissions(metadata.permissions()).map_err(fail("keeping the permissions of a target"))?;
         }
-        Ok(())
+        file.sync_all().map_err(fail("making a target durable"))?;
+        Ok(durable::sync(folder, self.records.path())?)
     }
 
     fn rename(&self, target: &Path) -> Result<(), SinkError> {
