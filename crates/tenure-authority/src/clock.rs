@@ -26,10 +26,15 @@ impl Clock {
     pub fn from_env() -> Result<Self, ClockError> {
         match std::env::var_os("TENURE_CLOCK") {
             None => Ok(Self::Boot(BootClock)),
-            Some(value) if cfg!(feature = "lab") => match value.to_str().and_then(|value| value.strip_prefix("file:")) {
-                Some(path) => Ok(Self::File(FileClock::open(path)?)),
-                None => Err(ClockError::Unreadable { path: value.into(), why: "TENURE_CLOCK is written file:PATH".into() }),
-            },
+            Some(value) if cfg!(feature = "lab") => {
+                match value.to_str().and_then(|value| value.strip_prefix("file:")) {
+                    Some(path) => Ok(Self::File(FileClock::open(path)?)),
+                    None => Err(ClockError::Unreadable {
+                        path: value.into(),
+                        why: "TENURE_CLOCK is written file:PATH".into(),
+                    }),
+                }
+            }
             Some(_) => Err(ClockError::NotInThisBuild),
         }
     }
@@ -145,6 +150,8 @@ pub enum ClockError {
         why: String,
     },
     /// `TENURE_CLOCK` is set, but this build keeps to the machine's clock.
-    #[error("TENURE_CLOCK is set, but this build was made without the `lab` feature: unset it, or build with `--features lab`")]
+    #[error(
+        "TENURE_CLOCK is set, but this build was made without the `lab` feature: unset it, or build with `--features lab`"
+    )]
     NotInThisBuild,
 }

@@ -24,4 +24,4 @@ mod entropy;
 pub use authority::{Authority, AuthorityError};
 pub use clock::{BootClock, Clock, ClockError, FileClock, boot_id};
 pub use entropy::{EntropyError, random_bits};
-pub use store::{Listed, Page, Read, Store, StoreError, SwapOutcome, Version, Versions};
+pub use store::{Listed, Page, Read, Store, StoreError, SwapOutcome, Version, Versions, connect};

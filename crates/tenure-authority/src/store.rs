@@ -5,6 +5,10 @@ pub mod sqlite;
 
 pub mod memory;
 
+mod address;
+
+pub use address::connect;
+
 use std::future::Future;
 use std::pin::Pin;
 use tenure_core::decide::{Keys, Swap, View};
@@ -159,11 +163,16 @@ pub enum StoreError {
     /// It cannot be written.
     #[error("the store cannot be written ({0}): free space or give the right to write; nothing was lost")]
     NotWritable(String),
+    /// The engine that this program was built with must not be trusted with a store.
+    #[error("the store's engine may lose data ({0}): build this program with a newer one")]
+    Engine(String),
     /// What it holds does not make sense.
     #[error("the store is damaged ({0}): restore a backup; nothing was changed")]
     Corrupt(String),
     /// Its clock went back.
-    #[error("the store's clock went back by {by:?}: nothing is granted until it has caught up, or the machine is rebooted")]
+    #[error(
+        "the store's clock went back by {by:?}: nothing is granted until it has caught up, or the machine is rebooted"
+    )]
     ClockWentBack {
         /// How far.
         by: std::time::Duration,

@@ -1,1 +1,122 @@
 //! A store in one SQLite file.
+
+mod apply;
+mod file;
+mod lister;
+mod place;
+mod reader;
+mod reboot;
+mod row;
+mod schema;
+mod time;
+mod writer;
+
+use super::{Answer, Listed, Page, Read, Store, StoreError, SwapOutcome, Version};
+use crate::Clock;
+use lister::Lister;
+use reader::Readers;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::decide::{Keys, Swap};
+use tenure_core::record::{LeaseRecord, Transition};
+use tenure_core::{ResourceName, SessionId, Ttl};
+use writer::Writer;
+
+/// A store in one SQLite file, on a local disk; several processes of one machine may share it.
+///
+/// # How it works
+///
+/// * **Swaps** go to one thread, which puts all that wait into one `IMMEDIATE` transaction and answers after its commit
+///   (WAL, `synchronous=FULL`). Nothing blocks the caller's thread.
+/// * **Short reads** ([`Store::read`]) run on the caller's thread, for some ten microseconds: one statement on a
+///   connection of their own, which no writer holds up. Listings run on a thread for them.
+/// * **Time** is the given clock. When its [`origin`](Clock::origin) is another one than the file's, the machine was
+///   rebooted: sessions of holders on this host end at once, remote ones get one more ttl.
+///
+/// # What it does not promise
+///
+/// * A process that is stopped *within* a commit holds the file: others get [`StoreError::Unavailable`] until it goes on
+///   or is killed.
+/// * Several processes on one file do not share it fairly; one server process is the intended shape for much traffic.
+/// * Never on a network file system: neither its locks nor this machine's clock reach the others.
+/// * A file that was copied back is not noticed by the file itself, only by callers who have seen a later history.
+#[derive(Debug)]
+pub struct SqliteStore {
+    lister: Lister,
+    readers: Arc<Readers>,
+    // Last: the connection that is closed last tidies the WAL away, and only this one has the right to write.
+    writer: Writer,
+}
+
+/// How a file is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether a file that is not there is made. Otherwise it is an error, so that a wrong path is noticed.
+    pub create: bool,
+    /// The longest ttl of a session. `None`: as it was fixed when the store was made, [`Ttl::MAX`] for a new one.
+    pub max_ttl: Option<Ttl>,
+    /// The store's time.
+    pub clock: Clock,
+    /// How long another process may hold the file before it counts as unavailable.
+    pub busy_timeout: Duration,
+}
+
+impl Options {
+    /// The usual ones: nothing is created, and another process may hold the file for five seconds.
+    #[must_use]
+    pub const fn new(clock: Clock) -> Self {
+        Self { create: false, max_ttl: None, clock, busy_timeout: Duration::from_secs(5) }
+    }
+}
+
+impl SqliteStore {
+    /// Opens the file. It may wait for other processes for `busy_timeout`, on the caller's thread.
+    ///
+    /// # Errors
+    /// * [`StoreError::Missing`]: there is no file, and none was made.
+    /// * [`StoreError::Foreign`]: it is something else; it was not touched.
+    /// * [`StoreError::Corrupt`], [`StoreError::Schema`], [`StoreError::NotWritable`], [`StoreError::Unavailable`],
+    ///   [`StoreError::ClockWentBack`]: as they say.
+    /// * [`StoreError::Address`]: `max_ttl` is not the file's.
+    /// * [`StoreError::Engine`]: this program was built with an SQLite that may corrupt files.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self, StoreError> {
+        let (connection, file) = file::writer(path.as_ref(), options)?;
+        let file = Arc::new(file);
+        let readers = Arc::new(Readers::new(Arc::clone(&file)));
+        let lister = Lister::start(Arc::clone(&readers))?;
+        Ok(Self { lister, readers, writer: Writer::start(connection, file)? })
+    }
+
+    /// How many transactions were committed since the store was opened; many swaps share one.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
+    }
+}
+
+impl Store for SqliteStore {
+    fn read<'a>(&'a self, keys: &'a Keys) -> Answer<'a, Result<Read, StoreError>> {
+        Box::pin(async move { self.readers.read(keys) })
+    }
+
+    fn swap(&self, swap: Swap, expected: Option<Version>) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+        Box::pin(self.writer.swap(swap, expected))
+    }
+
+    fn grants(&self, session: SessionId) -> Answer<'_, Result<Vec<LeaseRecord>, StoreError>> {
+        Box::pin(self.lister.list(move |readers| reader::grants(readers, session)))
+    }
+
+    fn leases(&self, page: Page<ResourceName>) -> Answer<'_, Result<Vec<Listed>, StoreError>> {
+        Box::pin(self.lister.list(move |readers| reader::leases(readers, &page)))
+    }
+
+    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
+        Box::pin(self.lister.list(move |readers| reader::history(readers, &page)))
+    }
+
+    fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>> {
+        Box::pin(self.lister.list(move |readers| reader::idle_sessions(readers, limit)))
+    }
+}
