@@ -51,7 +51,7 @@ pub use fence::{Admitted, SqliteFence};
 
 use crate::{Answer, Description, Sink, SinkError};
 use failure::sink_error;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,6 +61,9 @@ use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
 
 /// How long a call waits for another writer, unless said otherwise.
 const WAIT: Duration = Duration::from_secs(5);
+
+/// How long one turn of that wait takes.
+const TURN: Duration = Duration::from_millis(5);
 
 /// The sealing side of a SQLite database. Cheap to clone; every call opens the file anew, so that it is always the file
 /// that stands at the path now.
@@ -200,11 +203,27 @@ impl Place {
     /// Runs one change in a transaction of its own. BEGIN IMMEDIATE waits for whoever has checked an older token.
     fn change<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SinkError>) -> Result<T, SinkError> {
         let connection = self.connect(OpenFlags::empty())?;
-        let tx = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)
-            .map_err(|error| sink_error(&connection, "beginning a transaction", error))?;
+        let tx = self.begin(&connection)?;
         let done = work(&tx)?;
         tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
         Ok(done)
+    }
+
+    /// SQLite waits in pauses that grow to 100 ms, in which busy writers would pass a seal again and again. So it waits in
+    /// many short turns instead.
+    fn begin<'c>(&self, connection: &'c Connection) -> Result<Transaction<'c>, SinkError> {
+        let fail = |error| sink_error(connection, "beginning a transaction", error);
+        let mut left = self.wait;
+        loop {
+            connection.busy_timeout(left.min(TURN)).map_err(fail)?;
+            let begun = Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
+            left = left.saturating_sub(TURN);
+            let busy = begun.as_ref().is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy));
+            if !busy || left.is_zero() {
+                connection.busy_timeout(self.wait).map_err(fail)?;
+                return begun.map_err(fail);
+            }
+        }
     }
 
     fn seal(&self, token: &Token, generation: &Generation, enrolled: &BTreeSet<SinkId>) -> Result<Sealing, SinkError> {

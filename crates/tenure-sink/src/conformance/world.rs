@@ -11,6 +11,9 @@ use std::thread::{self, Thread};
 use tenure_core::fence::{Rule, Sealing};
 use tenure_core::{Epoch, Generation, GrantId, OperationId, Outcome, ResourceName, SinkId, Token, Verdict};
 
+/// How often a transient error is met with another try.
+const TRIES: u32 = 2000;
+
 /// One sink of one clause.
 pub(super) struct World {
     pub(super) sut: Box<dyn SinkUnderTest>,
@@ -66,13 +69,13 @@ impl World {
 /// Repeats what is worth repeating. A sink under test that is held up for ever fails here.
 #[track_caller]
 pub(super) fn patiently<T>(mut call: impl FnMut() -> Result<T, SinkError>) -> T {
-    for _ in 0..100 {
+    for _ in 0..TRIES {
         match call() {
             Ok(answer) => return answer,
             Err(error) => assert!(error.is_transient(), "{error}"),
         }
     }
-    unreachable!("the sink was busy a hundred times")
+    unreachable!("the sink was busy all the time")
 }
 
 /// Waits for a future on this thread: sinks need no runtime.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The first pause between two tries, and the longest.
-const PAUSE: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(10));
+const PAUSE: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(2));
 
 /// A file lock. The system lets it go when this is dropped, and when the process ends in whatever way.
 #[derive(Debug)]

@@ -96,7 +96,7 @@ impl Read<'_> {
     }
 
     fn enrolled(&self, at: usize) -> Result<BTreeSet<SinkId>, SinkError> {
-        let names: Vec<&str> = serde_json::from_str(self.text(at)?).map_err(|error| self.wrong(error))?;
+        let names: Vec<String> = serde_json::from_str(self.text(at)?).map_err(|error| self.wrong(error))?;
         names.into_iter().map(SinkId::new).collect::<Result<_, _>>().map_err(|error| self.wrong(error))
     }
 }
