@@ -84,7 +84,7 @@ impl Args {
             }
         };
         if self.json {
-            println!("{}", report.json());
+            println!("{}", report::one_line(&report.summary()));
         } else {
             print!("{}", report.text());
             if let Some(dir) = &self.keep {

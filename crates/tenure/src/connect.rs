@@ -113,7 +113,7 @@ impl Builder {
     pub async fn connect(self, url: &str) -> Result<Tenure, ConnectError> {
         let (clock, owner) = (self.time()?, self.new_owner()?);
         let (url, store_clock) = (url.to_owned(), clock.clone());
-        let open = move || -> Result<Arc<dyn Store>, tenure_authority::StoreError> { let _ = store_clock; Err(tenure_authority::StoreError::Missing(url)) };
+        let open = move || tenure_authority::store::connect(&url, store_clock);
         let keeper = Keeper::start(clock, owner, open).await?;
         Ok(Tenure { keeper: Arc::new(keeper) })
     }

@@ -6,7 +6,7 @@ use tenure_sink::SinkError;
 
 /// The lease is lost, for good: stop the work. It is no failure of the work, and is counted apart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the right to write {} is lost under epoch {}: {loss}; stop this work, the token stays dead", token.resource, token.epoch)]
+#[error("{} is lost under epoch {}: {loss}; stop this work, its token stays dead", token.resource, token.epoch)]
 pub struct Lost {
     /// What was held.
     pub token: Token,

@@ -1,6 +1,7 @@
 //! The thread on which renewals and all talk with the authority run.
 
 mod ask;
+mod fork;
 mod held;
 mod kept;
 mod slots;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     slots: Slots,
     seen: Mutex<Seen>,
     latest: AtomicU64,
+    /// Of [`fork::generation`], where the keeper was started.
     process: u32,
 }
 
@@ -122,6 +124,7 @@ async fn begin(
     owner: Owner,
     open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
 ) -> Result<Arc<Shared>, ConnectError> {
+    fork::watch();
     let shared = Shared {
         authority: Authority::new(open()?),
         clock,
@@ -133,7 +136,7 @@ async fn begin(
         slots: Slots::default(),
         seen: Mutex::default(),
         latest: AtomicU64::new(0),
-        process: std::process::id(),
+        process: fork::generation(),
     };
     shared.clock.now_nanos()?;
     // The first word with the authority: an address that leads nowhere is told now, not at the first wish.

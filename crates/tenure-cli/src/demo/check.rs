@@ -39,7 +39,7 @@ impl Stored {
                     }
                 }
             }
-            None => compare("", &self.value, &report.json(), &mut found),
+            None => compare("", &self.value, &json!(report.summary()), &mut found),
         }
         found
     }

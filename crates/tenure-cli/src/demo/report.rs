@@ -1,6 +1,7 @@
 use super::incident::Incident;
 use super::timeline::{Lane, Timeline};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::fmt::Write;
 
 /// All incidents of one run.
@@ -10,25 +11,43 @@ pub(super) struct Report {
     pub(super) gap: Vec<Incident>,
 }
 
+/// The result of a run, without the events that led to it.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary<'a> {
+    takeover: Vec<Takeover<'a>>,
+    gap: Vec<Gap<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Takeover<'a> {
+    receiver: &'a str,
+    late_write: &'a str,
+    late_complete: &'a str,
+    authority_value: Option<&'a str>,
+    receiver_value: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Gap<'a> {
+    receiver: &'a str,
+    verdicts: Vec<&'a str>,
+}
+
 impl Report {
     /// The object that `--json` prints.
-    pub(super) fn json(&self) -> Value {
-        let takeover = self.takeover.iter().map(|incident| {
-            json!({
-                "receiver": incident.kind.name(),
-                "late_write": incident.verdict("A_write"),
-                "late_complete": late_complete(incident),
-                "authority_value": incident.lease.result,
-                "receiver_value": incident.sink.value,
-            })
+    pub(super) fn summary(&self) -> Summary<'_> {
+        let takeover = self.takeover.iter().map(|incident| Takeover {
+            receiver: incident.kind.name(),
+            late_write: incident.verdict("A_write"),
+            late_complete: late_complete(incident),
+            authority_value: incident.lease.result.as_deref(),
+            receiver_value: &incident.sink.value,
         });
-        let gap = self.gap.iter().map(|incident| {
-            json!({
-                "receiver": incident.kind.name(),
-                "verdicts": incident.events.iter().map(|(_, verdict)| verdict).collect::<Vec<_>>(),
-            })
+        let gap = self.gap.iter().map(|incident| Gap {
+            receiver: incident.kind.name(),
+            verdicts: incident.events.iter().map(|(event, _)| incident.verdict(event)).collect(),
         });
-        json!({ "takeover": takeover.collect::<Vec<_>>(), "gap": gap.collect::<Vec<_>>() })
+        Summary { takeover: takeover.collect(), gap: gap.collect() }
     }
 
     /// What a person reads.
@@ -54,8 +73,8 @@ impl Report {
             );
         }
         if let Some((by_holder, by_authority)) = self.takeover.iter().find_map(|incident| incident.late_complete.clone()) {
-            let _ = writeln!(text, "\n  The late completion, to its own process:  {by_holder}");
-            let _ = writeln!(text, "  and past it, to the authority:            {by_authority}");
+            let _ = writeln!(text, "\n  A's late completion is refused twice.\n  By its own lease:  {by_holder}");
+            let _ = writeln!(text, "  By the authority:  {by_authority}");
         }
         text += "\nThe gap: B has taken over, but has not written yet, when A's late write arrives.\n\n";
         text += &self.gap_timeline().draw();
@@ -111,6 +130,11 @@ impl Report {
         }
         timeline
     }
+}
+
+/// A result of texts and lists always has a JSON form.
+pub(super) fn one_line(summary: &Summary<'_>) -> String {
+    serde_json::to_string(summary).unwrap_or_default()
 }
 
 fn late_complete(incident: &Incident) -> &'static str {

@@ -123,6 +123,8 @@ pub enum Refusal {
         outcome: Outcome,
         /// The epoch under which it was completed.
         epoch: Epoch,
+        /// Who completed it.
+        owner: Owner,
     },
     /// The resource is being retired.
     Retiring {
@@ -199,8 +201,8 @@ impl fmt::Display for Refusal {
                 "the authority's store went back in time and grants nothing for {} more, so that no old holder is overtaken: wait",
                 Span(*remaining)
             ),
-            Self::Completed { epoch, .. } => {
-                write!(f, "the resource was completed under epoch {epoch}: an operator can reopen it")
+            Self::Completed { epoch, owner, .. } => {
+                write!(f, "{owner} has completed the resource under epoch {epoch}: an operator can reopen it")
             }
             Self::Retiring { cut } => write!(f, "the resource is being retired at epoch {cut}: wait until it is gone"),
             Self::NotCurrent { epoch: Some(epoch), owner: Some(owner) } => {

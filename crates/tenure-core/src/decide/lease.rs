@@ -58,9 +58,7 @@ fn acquire(
         return grant_next(view, None, resource, grant, caller, sinks, now);
     };
     match &lease.phase {
-        Phase::Completed { outcome } => {
-            Decision::refuse(Refusal::Completed { outcome: outcome.clone(), epoch: lease.epoch })
-        }
+        Phase::Completed { outcome } => Decision::refuse(completed_by(lease, outcome)),
         Phase::Retiring { cut, .. } => Decision::refuse(Refusal::Retiring { cut: *cut }),
         Phase::Free => grant_next(view, Some(lease), resource, grant, caller, sinks, now),
         Phase::Sealing | Phase::Held if lease.session == caller.id => {
@@ -284,11 +282,17 @@ fn standing_grant<'view>(
 }
 
 fn not_current(view: &View) -> Refusal {
-    let lease = view.lease.as_ref();
-    Refusal::NotCurrent {
-        epoch: lease.map(|lease| lease.epoch),
-        owner: lease.filter(|lease| lease.is_granted()).map(|lease| lease.owner.clone()),
+    match &view.lease {
+        Some(lease @ LeaseRecord { phase: Phase::Completed { outcome }, .. }) => completed_by(lease, outcome),
+        lease => Refusal::NotCurrent {
+            epoch: lease.as_ref().map(|lease| lease.epoch),
+            owner: lease.as_ref().filter(|lease| lease.is_granted()).map(|lease| lease.owner.clone()),
+        },
     }
+}
+
+fn completed_by(lease: &LeaseRecord, outcome: &Outcome) -> Refusal {
+    Refusal::Completed { outcome: outcome.clone(), epoch: lease.epoch, owner: lease.owner.clone() }
 }
 
 fn unsealed(lease: &LeaseRecord, excused: &BTreeSet<SinkId>) -> BTreeSet<SinkId> {

@@ -1,5 +1,5 @@
 use super::kept::Kept;
-use super::{Keeper, Shared};
+use super::{Keeper, Shared, fork};
 use crate::error::Lost;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
@@ -81,7 +81,7 @@ impl Held {
         let shared = self.shared();
         let found = match shared.now() {
             Err(loss) => Err(loss),
-            Ok(_) if std::process::id() != shared.process => Err(Loss::Forked),
+            Ok(_) if fork::generation() != shared.process => Err(Loss::Forked),
             Ok(now) if !self.session.gate.is_open(now) => Err(self.session.loss()),
             Ok(now) => match self.rare().and_then(|rare| rare.progress.as_ref()) {
                 Some(progress) => progress.checkpoint(now.as_nanos()),

@@ -367,7 +367,7 @@ async fn tell_authority(
             }
             Ok(())
         }
-        Ok(Err(Refusal::NotCurrent { .. } | Refusal::SessionEnded { .. })) => {
+        Ok(Err(Refusal::NotCurrent { .. } | Refusal::Completed { .. } | Refusal::SessionEnded { .. })) => {
             lease.lose(Loss::SealRefused);
             Err(Trouble::Lost)
         }

@@ -24,7 +24,7 @@ async fn a_completed_resource_answers_with_its_outcome_and_is_never_granted_agai
     stage.lease("a").await.complete("version 12").await.unwrap();
     assert!(matches!(stage.record().await.unwrap().phase, Phase::Completed { outcome } if outcome.as_str() == "version 12"));
     match stage.worker("b").await.acquire(RESOURCE).await.unwrap_err() {
-        AcquireError::Refused { refusal: Refusal::Completed { outcome, epoch }, .. } => {
+        AcquireError::Refused { refusal: Refusal::Completed { outcome, epoch, .. }, .. } => {
             assert_eq!((outcome.as_str(), epoch.get()), ("version 12", 1));
         }
         other => panic!("{other}"),
