@@ -11,12 +11,15 @@ pub(super) const BOTH: &[Clause] = &[
     ("I1: in a race of epochs the newest stands last", the_newest_stands_last),
 ];
 
-const RACERS: u64 = 4;
+const RACERS: usize = 4;
+
+/// The epoch of the last of them.
+const NEWEST: u64 = 4;
 
 fn one_effect_in_a_race(world: &World) {
     let first = token(1);
     world.grant(&first);
-    let (start, handles) = (Barrier::new(4), [(); RACERS as usize].map(|()| world.sut.another()));
+    let (start, handles) = (Barrier::new(RACERS), [(); RACERS].map(|()| world.sut.another()));
     let verdicts: Vec<Verdict> = thread::scope(|scope| {
         let racers = handles.each_ref().map(|handle| {
             let (start, first) = (&start, &first);
@@ -33,10 +36,10 @@ fn one_effect_in_a_race(world: &World) {
 }
 
 fn the_newest_stands_last(world: &World) {
-    let start = Barrier::new(RACERS as usize);
-    let worlds = [(); RACERS as usize].map(|()| World::new(world.sut.another()));
+    let start = Barrier::new(RACERS);
+    let worlds = [(); RACERS].map(|()| World::new(world.sut.another()));
     thread::scope(|scope| {
-        for (mine, epoch) in worlds.iter().zip(1..=RACERS) {
+        for (mine, epoch) in worlds.iter().zip(1..=NEWEST) {
             let start = &start;
             scope.spawn(move || {
                 let mine_token = token(epoch);
@@ -47,11 +50,11 @@ fn the_newest_stands_last(world: &World) {
                         let _ = mine.seal(&mine_token);
                     }
                     let verdict = mine.write(&mine_token, &epoch.to_string());
-                    assert!(epoch < RACERS || verdict == Verdict::Written, "the newest was refused: {verdict:?}");
+                    assert!(epoch < NEWEST || verdict == Verdict::Written, "the newest was refused: {verdict:?}");
                 }
             });
         }
     });
-    world.value_is(&token(1), &RACERS.to_string());
-    assert_eq!(world.describe(&token(1).resource).row.map(|row| row.epoch), Some(token(RACERS).epoch));
+    world.value_is(&token(1), &NEWEST.to_string());
+    assert_eq!(world.describe(&token(1).resource).row.map(|row| row.epoch), Some(token(NEWEST).epoch));
 }

@@ -18,7 +18,7 @@ pub(super) fn place_of(connection: &Connection) -> String {
 pub(super) fn sink_error(connection: &Connection, doing: &'static str, error: Error) -> SinkError {
     let place = place_of(connection);
     // Plain SQL errors come from tables that are missing or of another version.
-    if error.sqlite_error_code() == Some(ErrorCode::Unknown)
+    if cause(&error).is_some_and(|cause| cause.code == ErrorCode::Unknown)
         && let Some(found) = misfit(connection, &place)
     {
         return found;
@@ -30,8 +30,8 @@ pub(super) fn sink_error(connection: &Connection, doing: &'static str, error: Er
 pub(super) fn named_error(place: &str, waited: Duration, doing: &'static str, error: &Error) -> SinkError {
     let place = place.to_owned();
     let why = error.to_string();
-    let extended = error.sqlite_error().map(|error| error.extended_code);
-    match error.sqlite_error_code() {
+    let extended = cause(error).map(|cause| cause.extended_code);
+    match cause(error).map(|cause| cause.code) {
         _ if extended == Some(ffi::SQLITE_BUSY_SNAPSHOT) => SinkError::Snapshot { place },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SinkError::Busy { place, waited },
         Some(ErrorCode::NotADatabase) => {
@@ -49,6 +49,14 @@ pub(super) fn named_error(place: &str, waited: Duration, doing: &'static str, er
 /// Explains a failed opening, before there is a connection.
 pub(super) fn open_error(place: &str, error: &Error) -> SinkError {
     named_error(place, Duration::ZERO, "opening", error)
+}
+
+/// SQLite's own code, also of a statement that could not be prepared.
+fn cause(error: &Error) -> Option<&ffi::Error> {
+    match error {
+        Error::SqlInputError { error, .. } => Some(error),
+        _ => error.sqlite_error(),
+    }
 }
 
 /// The database has no fence, or one of another version.

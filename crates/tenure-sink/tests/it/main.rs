@@ -1,5 +1,7 @@
 //! The tests of the sinks, in one binary.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
+
 mod conformance_file;
 mod conformance_sqlite;
 mod file_bad_input;
