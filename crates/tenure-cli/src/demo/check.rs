@@ -17,7 +17,9 @@ impl Stored {
         let no_result = |why: String| DemoError::NoResult { path: path.to_owned(), why };
         let value: Value = serde_json::from_str(&text).map_err(|error| no_result(error.to_string()))?;
         if value.get("scenarios").is_none() && value.get("takeover").is_none() {
-            return Err(no_result("it has neither \"takeover\" nor \"scenarios\"; `tenure demo --json` prints one".into()));
+            return Err(no_result(
+                "it has neither \"takeover\" nor \"scenarios\"; `tenure demo --json` prints one".into(),
+            ));
         }
         Ok(Self { path: path.to_owned(), value })
     }
@@ -35,7 +37,12 @@ impl Stored {
                 // Only what the experiment measured: its prose ("meaning") is not ours to repeat.
                 for scenario in ["unfenced", "fenced", "expiry_gap"] {
                     for part in ["events", "final"] {
-                        compare(&format!("{scenario}.{part}"), &stored[scenario][part], &fresh[scenario][part], &mut found);
+                        compare(
+                            &format!("{scenario}.{part}"),
+                            &stored[scenario][part],
+                            &fresh[scenario][part],
+                            &mut found,
+                        );
                     }
                 }
             }

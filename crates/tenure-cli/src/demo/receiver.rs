@@ -48,8 +48,9 @@ impl Kind {
     pub(super) fn create(self, dir: &Path) -> Result<(), DemoError> {
         let connection = Connection::open(dir.join(RECEIVER))?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        connection
-            .execute_batch("CREATE TABLE document (resource TEXT PRIMARY KEY, epoch INTEGER NOT NULL, value TEXT NOT NULL)")?;
+        connection.execute_batch(
+            "CREATE TABLE document (resource TEXT PRIMARY KEY, epoch INTEGER NOT NULL, value TEXT NOT NULL)",
+        )?;
         if let Some(rule) = self.rule() {
             SqliteFence::new(rule).install(&connection)?;
         }
@@ -59,10 +60,8 @@ impl Kind {
     /// What a worker hands to its wish, so that a takeover is sealed here.
     pub(super) fn sink(self, dir: &Path) -> Result<Option<Arc<dyn Sink>>, DemoError> {
         let Some(rule) = self.rule() else { return Ok(None) };
-        let id = SinkId::new("document-db").map_err(|error| DemoError::Worker {
-            name: "receiver".into(),
-            why: error.to_string(),
-        })?;
+        let id = SinkId::new("document-db")
+            .map_err(|error| DemoError::Worker { name: "receiver".into(), why: error.to_string() })?;
         Ok(Some(Arc::new(SqliteSink::open(dir.join(RECEIVER), id, rule)?)))
     }
 

@@ -60,7 +60,8 @@ impl Report {
         text += &self.takeover_timeline().draw();
         text += "\n  receiver     A's late write   A's late completion   authority says   document holds\n";
         for incident in &self.takeover {
-            let mark = if incident.lease.result.as_deref() == Some(&incident.sink.value) { "" } else { "   <- overwritten" };
+            let mark =
+                if incident.lease.result.as_deref() == Some(&incident.sink.value) { "" } else { "   <- overwritten" };
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
@@ -72,7 +73,9 @@ impl Report {
                 incident.sink.value,
             );
         }
-        if let Some((by_holder, by_authority)) = self.takeover.iter().find_map(|incident| incident.late_complete.clone()) {
+        if let Some((by_holder, by_authority)) =
+            self.takeover.iter().find_map(|incident| incident.late_complete.clone())
+        {
             let _ = writeln!(text, "\n  A's late completion is refused twice.\n  By its own lease:  {by_holder}");
             let _ = writeln!(text, "  By the authority:  {by_authority}");
         }

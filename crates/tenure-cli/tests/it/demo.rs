@@ -65,7 +65,11 @@ fn a_stored_result_that_differs_is_named_by_its_place() {
     std::fs::write(&changed, stored.to_string()).unwrap();
     let output = tenure(&["demo", "--check", changed.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("unfenced.events[4][1]: stored \"stale\", now \"written\""), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("unfenced.events[4][1]: stored \"stale\", now \"written\""),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

@@ -222,7 +222,8 @@ impl Shared {
     /// The authority's account of this session's grants differs from ours: what is gone is lost, what is strange is
     /// released.
     async fn compare_grants(self: &Arc<Self>, kept: &Arc<Kept>) {
-        let mine = || self.slots.held().into_iter().filter(|held| held.session().id == kept.id && held.loss().is_none());
+        let mine =
+            || self.slots.held().into_iter().filter(|held| held.session().id == kept.id && held.loss().is_none());
         let asked: BTreeSet<GrantId> = mine().map(|held| held.token().grant).collect();
         let Ok(listed) = self.authority.grants(kept.id).await else { return };
         let held: Vec<Arc<Held>> = mine().collect();

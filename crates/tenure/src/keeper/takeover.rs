@@ -34,11 +34,7 @@ type Reply1 = oneshot::Sender<Result<Lease, AcquireError>>;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// From the wish to a lease that is announced, or to a reason why not. Whatever was granted on the way is given up.
-pub(super) async fn acquire(
-    keeper: &Arc<Keeper>,
-    wish: &Wish,
-    reply: &mut Reply1,
-) -> Result<Arc<Held>, AcquireError> {
+pub(super) async fn acquire(keeper: &Arc<Keeper>, wish: &Wish, reply: &mut Reply1) -> Result<Arc<Held>, AcquireError> {
     let shared = &keeper.shared;
     let began = shared.now().map_err(|loss| wish.lost_at_once(loss))?;
     let until = began.after(wish.wait);
@@ -145,7 +141,8 @@ impl Attempts<'_> {
         let request =
             Request::Acquire { resource: wish.resource.clone(), grant: lease.grant(), session: kept.id, sinks };
         // Asked at least once, and again after a silence: the same id gets the same grant.
-        let patience = shared.now().map_or(self.until, |now| self.until.max(now).min(now.after(kept.timing.attempt() * 2)));
+        let patience =
+            shared.now().map_or(self.until, |now| self.until.max(now).min(now.after(kept.timing.attempt() * 2)));
         let refused = |refusal| AcquireError::Refused { resource: wish.resource.clone(), refusal };
         match shared.insist(&request, kept.timing.attempt(), patience).await {
             Ok(Ok(Reply::Granted(granted))) if granted.token.grant == lease.grant() => {
@@ -156,7 +153,10 @@ impl Attempts<'_> {
                 // An earlier request of this process that was given up for lost: released first, then asked again.
                 let release = Request::Release { token: granted.token };
                 let _ = shared.ask(&release, kept.timing.attempt()).await;
-                Err(Attempt::Again(Duration::ZERO, AcquireError::HeldHere { resource: wish.resource.clone(), epoch: None }))
+                Err(Attempt::Again(
+                    Duration::ZERO,
+                    AcquireError::HeldHere { resource: wish.resource.clone(), epoch: None },
+                ))
             }
             Ok(Ok(_)) => Err(Attempt::Over(AcquireError::Closed)),
             Ok(Err(refusal @ Refusal::Busy { remaining, .. })) => {

@@ -233,4 +233,3 @@ fn lost(held: &Arc<Held>, loss: Loss) -> HeedError {
     held.lose(loss);
     HeedError::Lost(Lost { token: held.token().clone(), loss: held.loss().unwrap_or(loss) })
 }
-

@@ -11,11 +11,10 @@ fn a_difference_is_named_by_its_place() {
     let stored = json!({ "a": [1, { "b": "old" }], "gone": true });
     assert_eq!(differences(&stored, &stored), [""; 0]);
     let found = differences(&stored, &json!({ "a": [1, { "b": "new" }], "came": 1 }));
-    assert_eq!(found, [
-        "a[1].b: stored \"old\", now \"new\"",
-        "gone: stored true, now null",
-        "came: stored null, now 1"
-    ]);
+    assert_eq!(
+        found,
+        ["a[1].b: stored \"old\", now \"new\"", "gone: stored true, now null", "came: stored null, now 1"]
+    );
     assert_eq!(differences(&json!([1]), &json!([1, 2])).len(), 1);
 }
 
