@@ -13,8 +13,10 @@ mod writer;
 
 use super::{Answer, Listed, Page, Read, Store, StoreError, SwapOutcome, Version};
 use crate::Clock;
+use file::File;
 use lister::Lister;
 use reader::Readers;
+use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +84,10 @@ impl SqliteStore {
     /// * [`StoreError::Engine`]: this program was built with an SQLite that may corrupt files.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self, StoreError> {
         let (connection, file) = file::writer(path.as_ref(), options)?;
+        Self::over(connection, file)
+    }
+
+    fn over(connection: Connection, file: File) -> Result<Self, StoreError> {
         let file = Arc::new(file);
         let readers = Arc::new(Readers::new(Arc::clone(&file)));
         let lister = Lister::start(Arc::clone(&readers))?;
@@ -120,3 +126,6 @@ impl Store for SqliteStore {
         Box::pin(self.lister.list(move |readers| reader::idle_sessions(readers, limit)))
     }
 }
+
+#[cfg(test)]
+mod tests;

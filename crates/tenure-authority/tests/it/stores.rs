@@ -1,0 +1,85 @@
+use crate::world::Place;
+use std::path::Path;
+use std::sync::Arc;
+use tenure_authority::conformance::{Subject, run_all};
+use tenure_authority::store::memory::MemoryStore;
+use tenure_authority::store::sqlite::{Options, SqliteStore};
+use tenure_authority::{Clock, Store};
+use tenure_core::Ttl;
+
+#[test]
+fn the_memory_store_keeps_the_contract() {
+    run_all(&|| Subject::manual(|clock, max_ttl| Arc::new(MemoryStore::new(clock, max_ttl).expect("a store"))));
+}
+
+#[test]
+fn the_sqlite_store_keeps_the_contract() {
+    let place = Place::new();
+    let number = std::cell::Cell::new(0);
+    run_all(&|| {
+        number.set(number.get() + 1);
+        let path = place.folder.path().join(format!("{}.db", number.get()));
+        Subject::manual(|clock, max_ttl| made(&path, clock, max_ttl))
+    });
+}
+
+/// Reads go to one opening of the file and swaps to another, as from two processes.
+#[test]
+fn two_openings_of_one_sqlite_file_keep_the_contract_together() {
+    let place = Place::new();
+    let number = std::cell::Cell::new(0);
+    run_all(&|| {
+        number.set(number.get() + 1);
+        let path = place.folder.path().join(format!("{}.db", number.get()));
+        Subject::manual(|clock, max_ttl| {
+            let writes = made(&path, clock.clone(), max_ttl);
+            Arc::new(pair::Pair { reads: made(&path, clock, max_ttl), writes })
+        })
+    });
+}
+
+fn made(path: &Path, clock: Clock, max_ttl: Ttl) -> Arc<dyn Store> {
+    let options = Options { create: true, max_ttl: Some(max_ttl), ..Options::new(clock) };
+    Arc::new(SqliteStore::open(path, &options).expect("a store"))
+}
+
+mod pair {
+    use std::sync::Arc;
+    use tenure_authority::store::Answer;
+    use tenure_authority::{Listed, Page, Read, Store, StoreError, SwapOutcome, Version};
+    use tenure_core::decide::{Keys, Swap};
+    use tenure_core::record::{LeaseRecord, Transition};
+    use tenure_core::{ResourceName, SessionId};
+
+    #[derive(Debug)]
+    pub(super) struct Pair {
+        pub(super) reads: Arc<dyn Store>,
+        pub(super) writes: Arc<dyn Store>,
+    }
+
+    impl Store for Pair {
+        fn read<'a>(&'a self, keys: &'a Keys) -> Answer<'a, Result<Read, StoreError>> {
+            self.reads.read(keys)
+        }
+
+        fn swap(&self, swap: Swap, expected: Option<Version>) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+            self.writes.swap(swap, expected)
+        }
+
+        fn grants(&self, session: SessionId) -> Answer<'_, Result<Vec<LeaseRecord>, StoreError>> {
+            self.reads.grants(session)
+        }
+
+        fn leases(&self, page: Page<ResourceName>) -> Answer<'_, Result<Vec<Listed>, StoreError>> {
+            self.reads.leases(page)
+        }
+
+        fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
+            self.reads.history(page)
+        }
+
+        fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>> {
+            self.reads.idle_sessions(limit)
+        }
+    }
+}
