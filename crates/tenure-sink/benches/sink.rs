@@ -75,7 +75,9 @@ fn apply(shop: &mut Shop) {
     });
 }
 
-const VARIANTS: [(&str, fn(&mut Shop)); 3] = [("bare", bare), ("admit", admit), ("apply", apply)];
+type Variant = (&'static str, fn(&mut Shop));
+
+const VARIANTS: [Variant; 3] = [("bare", bare), ("admit", admit), ("apply", apply)];
 
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn ratios() {

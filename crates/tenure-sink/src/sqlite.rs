@@ -261,3 +261,6 @@ impl Place {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,11 +45,12 @@ ON CONFLICT (only) DO NOTHING";
 pub(super) const NAMESPACE: &str =
     "SELECT schema_version, rule, identity, reopen_count, floor FROM tenure_sink_namespace WHERE only = 1";
 
-/// The same, with the fence of one resource beside it.
+/// The same, with the fence of one resource beside it. The `+` keeps the planner from looking at the parameter's value, for
+/// which it would prepare the statement anew at each use.
 pub(super) const STANDING: &str = "
 SELECT n.schema_version, n.rule, n.identity, n.reopen_count, n.floor,
        f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled
-FROM tenure_sink_namespace AS n LEFT JOIN tenure_sink_fence AS f ON f.resource = ?1
+FROM tenure_sink_namespace AS n LEFT JOIN tenure_sink_fence AS f ON f.resource = +?1
 WHERE n.only = 1";
 
 pub(super) const PUT: &str = "

@@ -149,9 +149,10 @@ impl SinkUnderTest for Database {
     fn hold(&self, token: &Token) -> Box<dyn Held + '_> {
         // A deferred transaction, the one that does not block the seal by itself.
         let connection = self.connect();
-        let tx = Transaction::new_unchecked(&connection, TransactionBehavior::Deferred).unwrap();
+        let mut tx = Transaction::new_unchecked(&connection, TransactionBehavior::Deferred).unwrap();
+        tx.set_drop_behavior(rusqlite::DropBehavior::Ignore);
         assert_eq!(self.fence().admit(&tx, token).unwrap().unwrap().epoch(), token.epoch);
-        std::mem::forget(tx);
+        drop(tx);
         Box::new(Open { connection, resource: token.resource.clone() })
     }
 }
