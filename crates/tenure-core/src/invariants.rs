@@ -64,3 +64,10 @@ pub fn leases_move_one_way(before: &LeaseRecord, after: &LeaseRecord) -> bool {
 pub fn announced_means_sealed(lease: &LeaseRecord) -> bool {
     lease.phase != Phase::Held || lease.sinks.values().all(|mark| mark.sealed || mark.bound.is_none())
 }
+
+/// I9: a sink that has forgotten a resource accepts no write of a grant from before the retirement. Both are places in
+/// the order of granting: of the accepted write's grant, and of the first grant after the retirement.
+#[must_use]
+pub const fn i9_forgotten_stays_closed(accepted: usize, granted_when_retired: usize) -> bool {
+    accepted >= granted_when_retired
+}

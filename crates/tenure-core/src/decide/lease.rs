@@ -60,6 +60,8 @@ fn acquire(
     match &lease.phase {
         Phase::Completed { outcome } => Decision::refuse(completed_by(lease, outcome)),
         Phase::Retiring { cut, .. } => Decision::refuse(Refusal::Retiring { cut: *cut }),
+        // A late duplicate of a request whose grant was given up since: no grant comes back.
+        Phase::Free if lease.grant == grant => Decision::refuse(not_current(view)),
         Phase::Free => grant_next(view, Some(lease), resource, grant, caller, sinks, now),
         Phase::Sealing | Phase::Held if lease.session == caller.id => {
             Decision::answer(Ok(Reply::Granted(Granted::of(lease))))
