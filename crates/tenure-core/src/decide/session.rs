@@ -115,6 +115,10 @@ fn sweep(view: &View, now: Instant<AuthorityClock>) -> Decision {
     let Some(session) = &view.caller else { return Decision::answer(Ok(Reply::Ended)) };
     match session.state {
         SessionState::Live if view.caller_standing(now) == Standing::Overdue => overdue(view, now),
+        // Of a former incarnation: it has ended without a row of its own, and could never be removed otherwise.
+        SessionState::Live if view.caller_standing(now) == Standing::Ended(EndReason::Restored) => {
+            Decision::first(ending(session, EndReason::Restored, None, now))
+        }
         SessionState::Ended { at, .. } if now.since(&at) >= SWEEP_AGE => Decision::swap(
             Swap {
                 change: Change::DropSession(session.id),
