@@ -22,6 +22,12 @@ pub(super) fn another_identity_quarantines(subject: &Subject) {
         let next = Worker::open(&copy, 3).expect("the quarantine is over");
         let granted = next.acquire("r", grant_id(3), &[]).expect("nobody holds it any more");
         assert_eq!(granted.token.epoch.get(), token.epoch.get() + 1);
+        // The sessions of the former incarnation are swept like others, first ended and later removed.
+        let sweep = || super::block_on(subject.authority().sweep(10)).expect("a sweep");
+        sweep();
+        subject.pass(tenure_core::decide::SWEEP_AGE);
+        sweep();
+        assert!(subject.read_session(worker.session).view.caller.is_none());
     }
 }
 

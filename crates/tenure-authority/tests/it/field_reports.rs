@@ -10,7 +10,7 @@ use tenure_authority::conformance::block_on;
 use tenure_authority::conformance::faults::{FaultStore, Point, When};
 use tenure_authority::{Page, Store};
 use tenure_core::decide::{Keys, Refusal, Reply, Request, SinkRefusal};
-use tenure_core::record::{EndReason, Event, Holdings, Seen};
+use tenure_core::record::{EndReason, Event, Holdings};
 use tenure_core::{Actor, Epoch};
 
 /// Two stores behave alike: one in memory, one in a file.
@@ -121,29 +121,39 @@ fn report_59_a_request_that_comes_late_is_the_same_grant_or_none() {
     });
 }
 
-/// The remaining case of report 59: the late one comes after the caller has released what the retry got. On a living
-/// session that is a second grant, which nobody works under; the next renewal shows it.
+/// The remaining cases of report 59: the late one comes after the caller has released what the retry got. It is refused;
+/// and if others have held the resource since, so that nobody remembers, it is a second grant under which nobody works,
+/// and the next renewal shows it.
 #[test]
-fn report_59_a_late_duplicate_on_a_living_session_is_noticed() {
-    each(|store| {
-        let faults = Arc::new(FaultStore::new(store));
-        let worker = Worker::open(Arc::clone(&faults) as Arc<dyn Store>, 1, true);
-        let request = worker.acquiring("r", grant(1));
-        let late = faults.hang_next(Point::Swap, When::Before);
-        let mut first = pin!(worker.authority.execute(&request));
-        assert!(matches!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
-        worker.release(&worker.acquire("r", grant(1)));
-        late.release();
-        assert!(matches!(block_on(first.as_mut()), Ok(Ok(Reply::Granted(granted))) if granted.token.epoch.get() == 2));
-        let renewal = Request::Renew { id: worker.session, n: 0, seen: Seen::default() };
-        match worker.ask(&renewal) {
-            Ok(Ok(Reply::Renewed { holdings, .. })) => {
-                assert_ne!(holdings, Holdings::default(), "the caller holds nothing, so this one is to be released");
+fn report_59_a_late_duplicate_on_a_living_session_is_refused_or_noticed() {
+    for others_came in [false, true] {
+        each(|store| {
+            let faults = Arc::new(FaultStore::new(store));
+            let worker = Worker::open(Arc::clone(&faults) as Arc<dyn Store>, 1, true);
+            let request = worker.acquiring("r", grant(1));
+            let late = faults.hang_next(Point::Swap, When::Before);
+            let mut first = pin!(worker.authority.execute(&request));
+            assert!(matches!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+            worker.release(&worker.acquire("r", grant(1)));
+            if others_came {
+                let other = Worker::open(Arc::clone(&faults) as Arc<dyn Store>, 2, true);
+                other.release(&other.acquire("r", grant(2)));
             }
-            other => panic!("{other:?}"),
-        }
-        let standing = block_on(faults.grants(worker.session)).expect("the grants");
-        assert_eq!(standing.len(), 1);
-        worker.release(&standing[0].token());
-    });
+            late.release();
+            let answer = block_on(first.as_mut());
+            let standing = block_on(faults.grants(worker.session)).expect("the grants");
+            let holdings = match worker.renew(0) {
+                Ok(Reply::Renewed { holdings, .. }) => holdings,
+                other => panic!("{other:?}"),
+            };
+            if others_came {
+                assert!(matches!(&answer, Ok(Ok(Reply::Granted(_)))), "{answer:?}");
+                assert_ne!(holdings, Holdings::default(), "the caller holds nothing, so this one is to be released");
+                worker.release(&standing.first().expect("the grant").token());
+            } else {
+                assert!(matches!(&answer, Ok(Err(Refusal::NotCurrent { .. }))), "{answer:?}");
+                assert_eq!((holdings, standing.len()), (Holdings::default(), 0));
+            }
+        });
+    }
 }
