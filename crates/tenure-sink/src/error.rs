@@ -1,7 +1,6 @@
 //! Why a sink could not answer. A refusal is a verdict, never one of these.
 
 use std::time::Duration;
-use tenure_core::fence::Rule;
 
 /// The sink could not do it. The message says what was wrong and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -157,7 +156,7 @@ impl SinkError {
 
     /// Refuses a rule other than the one a sink was created under.
     #[cfg(any(feature = "sqlite", feature = "file"))]
-    pub(crate) fn unless_rule(place: &str, found: &str, wanted: Rule) -> Result<(), Self> {
+    pub(crate) fn unless_rule(place: &str, found: &str, wanted: tenure_core::fence::Rule) -> Result<(), Self> {
         if found == wanted.name() {
             return Ok(());
         }
