@@ -4,11 +4,11 @@
 //!
 //! * **V4 does not hold.** A process that is stopped inside a write holds the resource's file lock until it goes on or
 //!   ends. A seal waits for it, at most [`FileSink::with_wait`], and then answers
-//!   [`SinkError::Busy`](crate::SinkError::Busy).
+//!   [`SinkError::Busy`].
 //! * Only writers that go through a [`FileSink`] are refused. Any other program that may write to the folder can change a
 //!   target.
 //! * A target belongs to one resource: let two resources write the same target, and each fence lets its own holder in.
-//! * A folder that was copied back is the same folder as before: call [`Sink::reopen`](crate::Sink::reopen) after every
+//! * A folder that was copied back is the same folder as before: call [`Sink::reopen`] after every
 //!   restore, before any worker starts.
 //! * One write changes one target. Two targets never change together.
 //! * Local file systems only, and only those on which a rename is one step also in a power failure (ext4, XFS, Btrfs).

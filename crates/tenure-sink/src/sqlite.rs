@@ -4,12 +4,14 @@
 //!
 //! * **V4 does not hold.** SQLite has one writer. A process that is stopped inside its transaction holds the write lock,
 //!   and nothing but resuming or ending that process takes it away. A seal waits for it, at most [`SqliteSink::with_wait`],
-//!   and then answers [`SinkError::Busy`](crate::SinkError::Busy). Keep transactions short.
-//! * A database file that was copied back is the same database as before: call [`Sink::reopen`](crate::Sink::reopen) after
+//!   and then answers [`SinkError::Busy`]. Keep transactions short.
+//! * A database file that was copied back is the same database as before: call [`Sink::reopen`] after
 //!   every restore, before any worker starts.
 //! * The fence covers the database in which it is installed. Effects in an *attached* database are not atomic with it: in
 //!   WAL mode SQLite commits several files one after the other.
 //! * Shared cache with `PRAGMA read_uncommitted` is not supported, and neither are network file systems.
+//! * SQLite is not fair. It waits in pauses of up to 100 ms, in which writers that never rest pass others for seconds. A
+//!   seal waits in short turns and gets in between; the caller's own transactions wait as their `busy_timeout` says.
 //! * How durable an effect is says the caller's own `PRAGMA synchronous`: with less than `FULL` a power failure may undo
 //!   the newest commits, each of them whole.
 //!
