@@ -9,7 +9,9 @@ use super::{apply, file};
 use crate::StoreError;
 use crate::store::{Listed, Page, Read, Versions};
 use rusqlite::{Connection, Result};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tenure_core::decide::{Keys, View};
 use tenure_core::record::{LeaseRecord, Transition};
 use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId};
@@ -32,35 +34,47 @@ const READ: &str = concat!(
      LEFT JOIN session h ON h.id = l.session_id"
 );
 
-/// Read-only connections, each used by one thread at a time.
+/// Read-only connections, each used by one thread at a time; as many as there are processors, since a reading waits for
+/// nothing else. A thread that finds all of them in use waits for one, for some ten microseconds.
 #[derive(Debug)]
 pub(super) struct Readers {
     file: Arc<File>,
-    idle: Mutex<Vec<Connection>>,
+    connections: Vec<Mutex<Option<Connection>>>,
+    next: AtomicUsize,
 }
-
-/// So many connections are kept between reads; more are opened when more threads read at once.
-const IDLE_MAX: usize = 8;
 
 impl Readers {
     pub(super) fn new(file: Arc<File>) -> Self {
-        Self { file, idle: Mutex::new(Vec::new()) }
+        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let connections = (0..processors.min(8)).map(|_| Mutex::new(None)).collect();
+        Self { file, connections, next: AtomicUsize::new(0) }
     }
 
     /// Runs a reading on the caller's thread.
     pub(super) fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> std::result::Result<T, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let connection = match idle {
+        let mut slot = self.slot()?;
+        // Taken out, so that one on which something failed, or whose reading panicked, is not used again.
+        let connection = match slot.take() {
             Some(connection) => connection,
             None => file::reader(&self.file.place)?,
         };
-        // A connection on which something failed is not used again.
         let found = read(&connection).map_err(|error| self.file.place.fault(&error))?;
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX {
-            idle.push(connection);
-        }
+        *slot = Some(connection);
         Ok(found)
+    }
+
+    /// A connection that is free, the one that was opened first if possible: its cache is warm.
+    fn slot(&self) -> std::result::Result<MutexGuard<'_, Option<Connection>>, StoreError> {
+        for connection in &self.connections {
+            match connection.try_lock() {
+                Ok(slot) => return Ok(slot),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len().max(1);
+        let gone = || StoreError::Unavailable("the store has no connection for reading".to_owned());
+        Ok(self.connections.get(turn).ok_or_else(gone)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn read(&self, keys: &Keys) -> std::result::Result<Read, StoreError> {
