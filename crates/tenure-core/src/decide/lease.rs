@@ -208,6 +208,13 @@ fn announce(
 }
 
 fn refused(view: &View, token: &Token, shown: SinkRefusal, now: Instant<AuthorityClock>) -> Decision {
+    // The answer was lost: what the sink showed is learnt already.
+    if let Some(lease) = &view.lease
+        && (lease.phase == Phase::Free && lease.grant == token.grant)
+        && lease.epoch >= token.epoch.max(shown.epoch)
+    {
+        return Decision::answer(Ok(Reply::Learnt));
+    }
     let lease = match current(view, token) {
         Ok(lease) => lease,
         Err(refusal) => return Decision::refuse(refusal),

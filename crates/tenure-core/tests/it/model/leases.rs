@@ -13,6 +13,8 @@ use tenure_core::{
     Actor, AuthorityClock, GrantId, InstanceId, Instant, Loss, OwnerName, Reason, ResourceName, SessionId, Token, Ttl,
 };
 
+const EPOCHS_MAX: u64 = 4;
+
 #[derive(Clone)]
 struct Leases {
     workers: usize,
@@ -25,6 +27,8 @@ struct Leases {
     /// A worker may give its grant up, or drop its wish before the answer.
     releases: bool,
     revokes: bool,
+    /// A worker may ask the authority whether its grant stands.
+    checks: bool,
     /// Whoever loses a grant gives it up: a rule.
     gives_up: bool,
     /// A renewal's answer is compared with the holder's account: a rule.
@@ -65,6 +69,7 @@ enum Action {
     /// The next step of a lease that is given up.
     GiveUp(usize),
     Lose(usize),
+    Check(usize),
     Release(usize),
     Revoke,
     SendRenewal(usize),
@@ -225,8 +230,11 @@ impl Model for Leases {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (number, worker) in state.workers.iter().enumerate() {
+            // A wish that was dropped waits for its answer all the same, to give up what it was granted.
             let idle = worker.lease.as_ref().is_none_or(|lease| {
-                matches!(lease.phase(), LeasePhase::Lost(_) | LeasePhase::Released) && lease.next_steps().is_empty()
+                !worker.known.is_under_way(lease.grant())
+                    && matches!(lease.phase(), LeasePhase::Lost(_) | LeasePhase::Released)
+                    && lease.next_steps().is_empty()
             });
             if idle && usize::from(state.wishes) < self.wishes {
                 actions.push(Action::Wish(number));
@@ -240,7 +248,14 @@ impl Model for Leases {
                 if self.loses && lease.may_write() {
                     actions.push(Action::Lose(number));
                 }
-                if self.releases && (lease.may_write() || *lease.phase() == LeasePhase::Acquiring) {
+                if self.checks && lease.may_write() {
+                    actions.push(Action::Check(number));
+                }
+                // Where a revocation is to be noticed, the first worker does not stop by itself.
+                if self.releases
+                    && (number > 0 || !self.revokes)
+                    && (lease.may_write() || *lease.phase() == LeasePhase::Acquiring)
+                {
                     actions.push(Action::Release(number));
                 }
             }
@@ -254,8 +269,12 @@ impl Model for Leases {
             }
             actions.extend(worker.strange.iter().map(|token| Action::ReleaseStrange(number, token.clone())));
         }
+        // Two duplicates could bring each other's grants back for ever: the model has them for some epochs.
+        let epochs = state.store.lease(&resource()).map_or(0, |lease| lease.epoch.get());
         for (worker, grant) in &state.sent {
-            if (self.duplicates && *worker == 0) || state.workers[*worker].known.is_under_way(*grant) {
+            if (self.duplicates && *worker == 0 && epochs < EPOCHS_MAX)
+                || state.workers[*worker].known.is_under_way(*grant)
+            {
                 actions.extend([true, false].map(|answered| Action::Acquire(*worker, *grant, answered)));
             }
         }
@@ -277,6 +296,12 @@ impl Model for Leases {
             Action::Acquire(worker, grant, answered) => next.acquire(worker, grant, answered),
             Action::GiveUp(worker) => next.give_up(worker),
             Action::Lose(worker) => next.stop(worker, |lease| lease.lose(Loss::CheckUnanswered)),
+            Action::Check(worker) => {
+                let check = Request::Check { token: state.workers[worker].token()?.clone(), session: session(worker) };
+                if next.store.execute(&check, now()).answer.is_err() {
+                    next.stop(worker, |lease| lease.lose(Loss::CheckRefused));
+                }
+            }
             Action::Release(worker) => next.stop(worker, HeldLease::release),
             Action::Revoke => {
                 let (actor, reason) = (Actor::new("op").unwrap(), Reason::new("").unwrap());
@@ -336,6 +361,7 @@ const PLAIN: Leases = Leases {
     loses: false,
     releases: false,
     revokes: false,
+    checks: false,
     gives_up: true,
     compares: true,
 };
@@ -343,7 +369,11 @@ const PLAIN: Leases = Leases {
 /// From every state, everybody can come to be right about what stands. Otherwise: after which steps not.
 fn unsettled(name: &str, model: &Leases) -> Option<Vec<Action>> {
     let explored = explore(model, |_| true, State::is_settled);
-    println!("{name}: {} states, {}", explored.states, if explored.stuck.is_some() { "stuck after" } else { "never stuck" });
+    println!(
+        "{name}: {} states, {}",
+        explored.states,
+        if explored.stuck.is_some() { "stuck after" } else { "never stuck" }
+    );
     for action in explored.stuck.iter().flatten() {
         println!("  {action:?}");
     }
@@ -366,7 +396,7 @@ fn a_late_duplicate_acquire_is_found_and_released() {
     let model = Leases { duplicates: true, releases: true, ..PLAIN };
     assert!(unsettled("late duplicate, not compared", &Leases { compares: false, ..model.clone() }).is_some());
     assert_eq!(unsettled("late duplicate, compared", &model), None);
-    holds("late duplicate, compared", model, 0);
+    holds("late duplicate, compared", model, 8_102);
 }
 
 #[test]
@@ -377,8 +407,12 @@ fn a_revocation_is_noticed_at_the_next_renewal() {
     holds("revoked, compared", model, 5_349);
 }
 
+/// A fingerprint is made of grant ids. A grant is revoked, another worker is granted and gives up, and then the first
+/// acquisition arrives once more: the old id stands again, under a new epoch, and the fingerprint is what it was. The
+/// renewals notice nothing; the next checkpoint that asks the authority does.
 #[test]
-fn a_revocation_is_noticed_although_the_acquisition_arrives_once_more() {
+fn a_revocation_that_a_late_duplicate_hides_is_found_by_a_checkpoint_and_not_by_renewals() {
     let model = Leases { revokes: true, releases: true, duplicates: true, ..PLAIN };
-    assert_eq!(unsettled("revoked, and a late duplicate", &model), None);
+    assert!(unsettled("revoked, hidden by a late duplicate", &model).is_some());
+    assert_eq!(unsettled("revoked, found by a checkpoint", &Leases { checks: true, ..model }), None);
 }

@@ -8,7 +8,7 @@ mod explore;
 mod leases;
 mod renewal;
 mod sessions;
-mod store;
+pub(crate) mod store;
 mod takeover;
 
 use stateright::{Checker, HasDiscoveries, Model};
