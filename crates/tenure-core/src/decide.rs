@@ -195,3 +195,6 @@ fn actor_of(name: &str) -> Option<Actor> {
 fn reason(text: &dyn core::fmt::Display) -> Option<Reason> {
     Reason::new(alloc::format!("{text}")).ok()
 }
+
+#[cfg(test)]
+mod tests;

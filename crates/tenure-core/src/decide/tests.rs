@@ -1,0 +1,6 @@
+//! The authority's judgement, told as stories: a world with one store, whose clock moves by hand.
+
+mod field;
+mod grants;
+mod sessions;
+mod world;
