@@ -22,7 +22,9 @@ async fn a_dropped_lease_is_given_up_by_the_keeper() {
 async fn a_completed_resource_answers_with_its_outcome_and_is_never_granted_again() {
     let stage = Stage::new();
     stage.lease("a").await.complete("version 12").await.unwrap();
-    assert!(matches!(stage.record().await.unwrap().phase, Phase::Completed { outcome } if outcome.as_str() == "version 12"));
+    assert!(
+        matches!(stage.record().await.unwrap().phase, Phase::Completed { outcome } if outcome.as_str() == "version 12")
+    );
     match stage.worker("b").await.acquire(RESOURCE).await.unwrap_err() {
         AcquireError::Refused { refusal: Refusal::Completed { outcome, epoch, .. }, .. } => {
             assert_eq!((outcome.as_str(), epoch.get()), ("version 12", 1));
@@ -47,7 +49,14 @@ async fn a_refusal_says_who_holds_it_since_when_and_for_how_long_still() {
     stage.advance(Duration::from_secs(20));
     let error = stage.worker("builder-2").await.acquire(RESOURCE).wait(Duration::ZERO).await.unwrap_err();
     let text = error.to_string();
-    for part in ["tenant-7 was not acquired", "held by builder-1 (", "under epoch 1", "for 20.0 s", "free in 100.0 s", "wait, or"] {
+    for part in [
+        "tenant-7 was not acquired",
+        "held by builder-1 (",
+        "under epoch 1",
+        "for 20.0 s",
+        "free in 100.0 s",
+        "wait, or",
+    ] {
         assert!(text.contains(part), "{part:?} is not in {text:?}");
     }
 }

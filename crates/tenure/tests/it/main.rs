@@ -1,8 +1,13 @@
 //! The worker's side against real stores: what is held, what is lost, what is left behind.
 
+mod faults;
+mod receivers;
 mod stage;
 
+mod cancel;
 mod causes;
 mod ends;
 mod field;
+mod keeping;
+mod sealing;
 mod sticky;

@@ -1,11 +1,14 @@
+use crate::faults::Faults;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tenure::authority::store::Page;
 use tenure::authority::store::memory::MemoryStore;
-use tenure::authority::{Clock, Store};
-use tenure::core::decide::Keys;
-use tenure::core::record::{LeaseRecord, SessionRecord, SessionState};
-use tenure::{Lease, ResourceName, Tenure, Ttl};
+use tenure::authority::{Authority, Clock, Store};
+use tenure::core::decide::{Keys, Refusal, Reply, Request};
+use tenure::core::record::{Event, LeaseRecord, SessionRecord, SessionState, Transition};
+use tenure::{Lease, ResourceName, Tenure, Timing, Token, Ttl};
 
 pub(crate) const TTL: Duration = Duration::from_secs(120);
 pub(crate) const RESOURCE: &str = "tenant-7";
@@ -13,20 +16,45 @@ pub(crate) const RESOURCE: &str = "tenant-7";
 /// One authority in memory, and a clock that only the test moves.
 pub(crate) struct Stage {
     time: Arc<AtomicU64>,
+    /// What the workers are given.
     store: Arc<dyn Store>,
+    /// What the test looks at.
+    plain: Arc<dyn Store>,
+}
+
+/// The spans that a wish has unless it says otherwise.
+pub(crate) fn timing() -> Timing {
+    Timing::of(Ttl::DEFAULT)
 }
 
 impl Stage {
     pub(crate) fn new() -> Self {
         // The clock does not begin at zero, as no machine's does.
         let time = Arc::new(AtomicU64::new(1_000_000_000_000));
-        let store = MemoryStore::new(Clock::Manual(Arc::clone(&time)), Ttl::MAX).unwrap();
-        Self { time, store: Arc::new(store) }
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Clock::Manual(Arc::clone(&time)), Ttl::MAX).unwrap());
+        Self { time, plain: Arc::clone(&store), store }
     }
 
-    /// The same authority behind another store.
-    pub(crate) fn behind(self, wrap: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
-        Self { store: wrap(Arc::clone(&self.store)), ..self }
+    /// The workers are served through a script of faults; what the test itself asks goes past it.
+    pub(crate) fn faulty() -> (Self, Arc<Faults>) {
+        let stage = Self::new();
+        let faults = Faults::new(stage.store());
+        (Self { store: Arc::clone(&faults) as Arc<dyn Store>, ..stage }, faults)
+    }
+
+    /// A worker that no fault reaches.
+    pub(crate) async fn rival(&self, name: &str) -> Tenure {
+        Tenure::builder().owner(name).clock(self.clock()).over(Arc::clone(&self.plain)).await.unwrap()
+    }
+
+    /// Asks the authority past all faults.
+    pub(crate) async fn ask(&self, request: Request) -> Result<Reply, Refusal> {
+        Authority::new(Arc::clone(&self.plain)).execute(&request).await.unwrap()
+    }
+
+    pub(crate) async fn revoke(&self, token: &Token) {
+        let (actor, reason) = ("operator".parse().unwrap(), "test".parse().unwrap());
+        self.ask(Request::Revoke { resource: token.resource.clone(), actor, reason }).await.unwrap();
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -49,6 +77,15 @@ impl Stage {
         self.time.fetch_add(u64::try_from(span.as_nanos()).unwrap(), Ordering::AcqRel);
     }
 
+    pub(crate) fn now(&self) -> Duration {
+        Duration::from_nanos(self.time.load(Ordering::Acquire))
+    }
+
+    /// What moves the clock from within a fault.
+    pub(crate) fn time(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.time)
+    }
+
     pub(crate) fn back(&self, span: Duration) {
         self.time.fetch_sub(u64::try_from(span.as_nanos()).unwrap(), Ordering::AcqRel);
     }
@@ -64,8 +101,53 @@ impl Stage {
 
     /// Keepers look at a driven clock every 2 ms of real time: a bounded wait that only has to be longer.
     pub(crate) async fn let_keepers_run(&self) {
-        #[expect(clippy::disallowed_methods, reason = "real time for the keepers' threads; no outcome depends on its length")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "real time for the keepers' threads; no outcome depends on its length"
+        )]
         tokio::time::sleep(Duration::from_millis(12)).await;
+    }
+
+    /// Lets time pass in small steps until the future has its answer, so that whatever waits for the clock goes on.
+    pub(crate) async fn drive<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        for _ in 0..3000 {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "real time for the keepers' threads; no outcome depends on its length"
+            )]
+            let turn = tokio::time::sleep(Duration::from_millis(2));
+            tokio::select! {
+                biased;
+                answer = &mut future => return answer,
+                () = turn => self.advance(Duration::from_millis(50)),
+            }
+        }
+        panic!("never came: {what}");
+    }
+
+    /// So many turns of [`Self::drive`], by real time alone.
+    pub(crate) async fn ticks(&self, count: u64) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "where in a script it ends is for the keepers' threads to choose"
+        )]
+        tokio::time::sleep(Duration::from_millis(2 * count)).await;
+    }
+
+    /// The history of the resource, oldest first.
+    pub(crate) async fn history(&self) -> Vec<Transition> {
+        let rows = self.all_history().await.into_iter();
+        rows.filter(|row| row.resource.as_ref().is_some_and(|resource| resource.as_str() == RESOURCE)).collect()
+    }
+
+    pub(crate) async fn all_history(&self) -> Vec<Transition> {
+        let page = Page { after: None, limit: usize::MAX };
+        self.plain.history(page).await.unwrap().into_iter().map(|(_, row)| row).collect()
+    }
+
+    pub(crate) async fn count(&self, event: Event) -> usize {
+        self.all_history().await.iter().filter(|row| row.event == event).count()
     }
 
     pub(crate) async fn record(&self) -> Option<LeaseRecord> {
@@ -79,7 +161,7 @@ impl Stage {
 
     async fn view(&self) -> (Option<LeaseRecord>, Option<SessionRecord>) {
         let keys = Keys { resource: ResourceName::new(RESOURCE).ok(), ..Keys::default() };
-        let view = self.store.read(&keys).await.unwrap().view;
+        let view = self.plain.read(&keys).await.unwrap().view;
         (view.lease, view.holder)
     }
 
