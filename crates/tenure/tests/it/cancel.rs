@@ -172,13 +172,20 @@ async fn dropped_at_each_call(anchor: bool) {
     let expected = swaps.iter().chain(&[Call::Describe, Call::Seal]);
     assert!(expected.clone().all(|call| calls.contains(call)), "{calls:?}");
     assert_eq!(calls.contains(&Call::Swap(Event::Opened)), !anchor, "{calls:?}");
-    for (at, call) in calls.iter().enumerate() {
+    // Side by side: each has a stage of its own, and they mostly wait.
+    let mut cases = Vec::new();
+    for (at, call) in calls.into_iter().enumerate() {
         for how in WAYS {
-            eprintln!("dropped at call {at}, {call:?}, which {how:?}");
-            let case = Case::new(anchor).await;
-            case.interrupted(at, how).await;
-            case.leaves_nothing_behind().await;
+            let case = tokio::spawn(async move {
+                let case = Case::new(anchor).await;
+                case.interrupted(at, how).await;
+                case.leaves_nothing_behind().await;
+            });
+            cases.push((format!("dropped at call {at}, {call:?}: {how:?}"), case));
         }
+    }
+    for (name, case) in cases {
+        case.await.expect(&name);
     }
 }
 
@@ -207,48 +214,55 @@ async fn a_receiver_that_never_answers_does_not_hold_the_resource() {
 
 #[tokio::test]
 async fn one_holder_is_left_after_any_script_of_faults() {
-    for seed in 0..200 {
-        eprintln!("seed {seed}");
-        let ((stage, faults), mut dice) = (Stage::faulty(), XorShift::new(seed));
-        let worker = stage.worker("a").await;
-        let anchor = worker.acquire("tenant-8").await.unwrap();
-        faults.by_chance(seed);
-        let mut leases = Vec::new();
-        for _ in 0..3 {
-            let wish = worker.acquire(RESOURCE).wait(Duration::from_secs(dice.below(3))).into_future();
-            let patience = stage.ticks(dice.below(12));
-            tokio::select! {
-                taken = stage.drive("the wish ends", wish) => leases.extend(taken),
-                () = patience => {}
-            }
-            if dice.below(2) == 0 {
-                leases.clear();
-            }
+    // Some side by side, which makes no difference to any of them.
+    for seeds in (0..200_u64).collect::<Vec<_>>().chunks(20) {
+        let scripts: Vec<_> = seeds.iter().map(|seed| (*seed, tokio::spawn(after_script(*seed)))).collect();
+        for (seed, script) in scripts {
+            script.await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         }
-        faults.heal();
-        let held: Vec<_> = leases.iter().filter(|lease| lease.ensure_local().is_ok()).collect();
-        assert!(held.len() <= 1, "two leases of one resource");
-        let rival = stage.rival("b").await;
-        let token = match held.first() {
-            Some(lease) => {
-                lease.ensure_owned().await.unwrap();
-                rival.acquire(RESOURCE).wait(Duration::ZERO).await.unwrap_err();
-                let token = lease.token().clone();
-                leases.clear();
-                Some(token)
-            }
-            None => None,
-        };
-        // The other lease keeps the session alive, so that what was left behind must be given up one by one.
-        let wish = rival.acquire(RESOURCE).wait(TTL).into_future();
-        let next = stage.drive("the resource is free again", wish).await.unwrap();
-        next.ensure_owned().await.unwrap();
-        if let Some(token) = token {
-            assert!(token.epoch < next.epoch());
-            stage.ask(Request::Release { token }).await.unwrap_err();
-        }
-        next.ensure_owned().await.unwrap();
-        grants_stand_one_at_a_time(&stage.history().await);
-        let _ = anchor;
     }
+}
+
+async fn after_script(seed: u64) {
+    let ((stage, faults), mut dice) = (Stage::faulty(), XorShift::new(seed));
+    let worker = stage.worker("a").await;
+    let anchor = worker.acquire("tenant-8").await.unwrap();
+    faults.by_chance(seed);
+    let mut leases = Vec::new();
+    for _ in 0..3 {
+        let wish = worker.acquire(RESOURCE).wait(Duration::from_secs(dice.below(3))).into_future();
+        let patience = stage.ticks(dice.below(12));
+        tokio::select! {
+            taken = stage.drive("the wish ends", wish) => leases.extend(taken),
+            () = patience => {}
+        }
+        if dice.below(2) == 0 {
+            leases.clear();
+        }
+    }
+    faults.heal();
+    let held: Vec<_> = leases.iter().filter(|lease| lease.ensure_local().is_ok()).collect();
+    assert!(held.len() <= 1, "two leases of one resource");
+    let rival = stage.rival("b").await;
+    let token = match held.first() {
+        Some(lease) => {
+            lease.ensure_owned().await.unwrap();
+            rival.acquire(RESOURCE).wait(Duration::ZERO).await.unwrap_err();
+            let token = lease.token().clone();
+            leases.clear();
+            Some(token)
+        }
+        None => None,
+    };
+    // The other lease keeps the session alive, so that what was left behind must be given up one by one.
+    let wish = rival.acquire(RESOURCE).wait(TTL).into_future();
+    let next = stage.drive("the resource is free again", wish).await.unwrap();
+    next.ensure_owned().await.unwrap();
+    if let Some(token) = token {
+        assert!(token.epoch < next.epoch());
+        stage.ask(Request::Release { token }).await.unwrap_err();
+    }
+    next.ensure_owned().await.unwrap();
+    grants_stand_one_at_a_time(&stage.history().await);
+    anchor.ensure_owned().await.unwrap();
 }
