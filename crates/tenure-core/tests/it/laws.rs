@@ -223,10 +223,6 @@ fn row() -> impl Strategy<Value = FenceRow> {
     )
 }
 
-fn one_resource(token: Token) -> Token {
-    Token { resource: ResourceName::new("r").unwrap(), ..token }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -259,7 +255,7 @@ proptest! {
         floor in proptest::option::of(epoch()),
         generation in generation(),
         bound in generation(),
-        token in token().prop_map(one_resource),
+        token in token(),
         enrolled in btree_set(sink(), 0..3),
     ) {
         let before = row.as_ref();

@@ -15,7 +15,7 @@ use tenure_core::{
 
 const EPOCHS_MAX: u64 = 4;
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Leases {
     workers: usize,
     wishes: usize,
@@ -383,9 +383,9 @@ fn unsettled(name: &str, model: &Leases) -> Option<Vec<Action>> {
 #[test]
 fn a_grant_lost_alone_on_a_living_session_is_given_up_by_the_loser() {
     let model = Leases { loses: true, wishes: 3, compares: false, ..PLAIN };
-    assert!(unsettled("lost alone, not given up", &Leases { gives_up: false, ..model.clone() }).is_some());
+    assert!(unsettled("lost alone, not given up", &Leases { gives_up: false, ..model }).is_some());
     assert_eq!(unsettled("lost alone, given up", &model), None);
-    holds("lost alone, given up", model.clone(), 46_757);
+    holds("lost alone, given up", model, 46_757);
     // The comparison is a second net under the same fall.
     let compared = Leases { gives_up: false, compares: true, ..model };
     assert_eq!(unsettled("lost alone, not given up but compared", &compared), None);
@@ -394,7 +394,7 @@ fn a_grant_lost_alone_on_a_living_session_is_given_up_by_the_loser() {
 #[test]
 fn a_late_duplicate_acquire_is_found_and_released() {
     let model = Leases { duplicates: true, releases: true, ..PLAIN };
-    assert!(unsettled("late duplicate, not compared", &Leases { compares: false, ..model.clone() }).is_some());
+    assert!(unsettled("late duplicate, not compared", &Leases { compares: false, ..model }).is_some());
     assert_eq!(unsettled("late duplicate, compared", &model), None);
     holds("late duplicate, compared", model, 8_102);
 }
@@ -402,7 +402,7 @@ fn a_late_duplicate_acquire_is_found_and_released() {
 #[test]
 fn a_revocation_is_noticed_at_the_next_renewal() {
     let model = Leases { revokes: true, ..PLAIN };
-    assert!(unsettled("revoked, not compared", &Leases { compares: false, ..model.clone() }).is_some());
+    assert!(unsettled("revoked, not compared", &Leases { compares: false, ..model }).is_some());
     assert_eq!(unsettled("revoked, compared", &model), None);
     holds("revoked, compared", model, 5_349);
 }

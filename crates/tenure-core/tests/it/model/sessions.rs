@@ -77,7 +77,7 @@ struct Reached {
 enum Action {
     Tick,
     Read(Ask),
-    Swap(UnderWay),
+    Swap(Box<UnderWay>),
 }
 
 /// Half of the time for which ended sessions are kept.
@@ -275,7 +275,7 @@ impl Model for Sessions {
         if state.under_way.len() < 2 {
             actions.extend(self.requests.iter().map(|ask| Action::Read(*ask)));
         }
-        actions.extend(state.under_way.iter().cloned().map(Action::Swap));
+        actions.extend(state.under_way.iter().cloned().map(Box::new).map(Action::Swap));
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
@@ -284,7 +284,7 @@ impl Model for Sessions {
             Action::Tick => next.tick += 1,
             Action::Read(ask) => next.under_way.push(self.read(state, ask)?),
             Action::Swap(it) => {
-                next.under_way.retain(|other| *other != it);
+                next.under_way.retain(|other| *other != *it);
                 next.swap(&it.swap, it.expected);
             }
         }

@@ -6,18 +6,16 @@
 
 mod cases;
 mod sink;
+mod steps;
 
-use super::store::{Contract, Executed, ModelStore};
+use super::store::{Contract, ModelStore};
 use sink::{Fencing, Sink};
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
-use tenure_core::decide::{Change, Refusal, Reply, Request, SinkRefusal};
-use tenure_core::fence::{Admission, Forgetting, Sealing};
-use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep, SealAnswer};
-use tenure_core::record::{LeaseRecord, Owner, Phase, Seen};
+use tenure_core::decide::Request;
+use tenure_core::holder::{HeldLease, LeaseStep};
 use tenure_core::{
-    Actor, AuthorityClock, Epoch, Generation, GrantId, InstanceId, Instant, Loss, OwnerName, Reason, ResourceName,
-    SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict, invariants,
+    Actor, AuthorityClock, Epoch, Generation, Instant, Reason, ResourceName, SessionId, SinkId, Ttl, invariants,
 };
 
 /// One configuration.
@@ -229,233 +227,6 @@ impl Takeover {
     }
 }
 
-impl State {
-    fn lease(&self) -> Option<&LeaseRecord> {
-        self.store.lease(&resource())
-    }
-
-    fn execute(&mut self, request: &Request) -> Result<Reply, Refusal> {
-        let before = self.lease().cloned();
-        let Executed { answer, swaps } = self.store.execute(request, self.now);
-        let mut last = before;
-        for swap in swaps {
-            let Change::Lease(after) = swap.change else { continue };
-            if let Some(before) = &last {
-                self.broken.moved_back |= !invariants::leases_move_one_way(before, &after);
-                self.broken.announced_unsealed |= before.phase == Phase::Sealing
-                    && after.phase == Phase::Held
-                    && !invariants::announced_means_sealed(&after);
-            }
-            last = Some(after);
-        }
-        if let Some(LeaseRecord { phase: Phase::Retiring { cut, forgotten }, sinks, .. }) = self.lease() {
-            let waiting = sinks.keys().filter(|sink| !forgotten.contains(*sink));
-            let granted = self.grants.len();
-            let messages: Vec<_> =
-                waiting.map(|sink| ForgetMessage { sink: sink_index(sink), cut: *cut, granted }).collect();
-            self.forgets.extend(messages);
-        }
-        answer
-    }
-
-    fn token(&self, grant: usize) -> Token {
-        self.grants[grant].lease.token().unwrap().clone()
-    }
-
-    fn newest_announced(&self) -> Option<usize> {
-        self.grants.iter().rposition(|grant| grant.announced)
-    }
-
-    fn end_former_session(&mut self) {
-        if let Some(id) = self.lease().filter(|lease| lease.is_granted()).map(|lease| lease.session) {
-            let (actor, reason) = operator();
-            let ended = self.execute(&Request::RevokeSession { id, actor, reason });
-            assert_eq!(ended, Ok(Reply::Ended));
-        }
-    }
-
-    fn grant(&mut self, model: &Takeover, kind: usize) -> bool {
-        let number = self.grants.len();
-        let session = SessionId::from_bits(number as u128 + 1);
-        let grant = GrantId::from_bits(if model.without == Some(Without::GrantIds) { 7 } else { number as u128 + 1 });
-        let adapters = model.adapters[kind].clone();
-        let ids: BTreeSet<_> = if model.fencing == Fencing::Sealed {
-            adapters.iter().map(|sink| sink_id(*sink)).collect()
-        } else {
-            BTreeSet::new()
-        };
-        self.end_former_session();
-        let owner = Owner { name: OwnerName::new("w").unwrap(), instance: InstanceId::from_bits(number as u128) };
-        let opened = self.execute(&Request::Open {
-            id: session,
-            owner,
-            on_this_host: false,
-            ttl: Ttl::MIN,
-            asked_at: self.now,
-            seen: Seen::default(),
-        });
-        match opened {
-            Ok(_) => {}
-            // The quarantine that the request has set off is news.
-            Err(Refusal::Quarantined { .. }) => return true,
-            Err(other) => panic!("{other:?}"),
-        }
-        let mut lease = HeldLease::new(resource(), grant, ids.clone());
-        let asked = self.execute(&Request::Acquire { resource: resource(), grant, session, sinks: ids });
-        let Ok(Reply::Granted(granted)) = asked else { return false };
-        let announced = granted.announced;
-        lease.handle_granted(granted);
-        let incarnation = self.store.authority.record.incarnation;
-        let gone_back =
-            |snapshot: &ModelStore| self.restores > 0 && incarnation <= snapshot.authority.record.incarnation;
-        self.broken.i7 |= model.notices && self.snapshot.as_deref().is_some_and(gone_back);
-        self.grants.push(Grant { lease, session, adapters, announced, life: self.restores });
-        true
-    }
-
-    fn step(&mut self, model: &Takeover, holder: usize, step: LeaseStep) {
-        let (token, session) = (self.token(holder), self.grants[holder].session);
-        let reseals = self.grants[holder].announced;
-        let request = match &step {
-            LeaseStep::Describe(id) => {
-                let sink = &self.sinks[sink_index(id)];
-                let (generation, enrolled) = (sink.generation(model), sink.enrolled(model));
-                let lease = &mut self.grants[holder].lease;
-                lease.handle_described(id, generation, enrolled);
-                // Refused by name: it cannot seal what it has no adapter for.
-                if lease.without_adapter().is_some() {
-                    lease.lose(Loss::SealRefused);
-                }
-                return;
-            }
-            LeaseStep::Bind(generations) if reseals && model.without == Some(Without::BindBeforeReseal) => {
-                return self.grants[holder].lease.handle_bound(generations);
-            }
-            LeaseStep::Enrol(sinks) => Request::Enrol { token, sinks: sinks.clone() },
-            LeaseStep::Bind(generations) => Request::Bind { token, session, generations: generations.clone() },
-            LeaseStep::Mark(generations) => Request::Sealed { token, generations: generations.clone() },
-            LeaseStep::Announce => Request::Announce { token, session, excused: BTreeSet::new() },
-            LeaseStep::Report(shown) => Request::Refused { token, shown: *shown },
-            LeaseStep::Release(token) => Request::Release { token: token.clone() },
-            LeaseStep::Acquire { .. } | LeaseStep::Seal { .. } | LeaseStep::Complete(_) => return,
-        };
-        let answer = self.execute(&request);
-        let lease = &mut self.grants[holder].lease;
-        match (&step, answer) {
-            (LeaseStep::Report(_) | LeaseStep::Release(_), _) => lease.handle_given_up(),
-            (_, Err(_)) => lease.lose(Loss::SealRefused),
-            (LeaseStep::Enrol(sinks), Ok(_)) => lease.handle_enrolled(sinks),
-            (LeaseStep::Bind(generations), Ok(_)) => lease.handle_bound(generations),
-            (LeaseStep::Mark(generations), Ok(_)) => lease.handle_marked(generations),
-            (_, Ok(_)) => {
-                lease.handle_announced();
-                self.grants[holder].announced = true;
-            }
-        }
-    }
-
-    fn announce_early(&mut self, model: &Takeover, holder: usize) -> bool {
-        let lease = &self.grants[holder].lease;
-        let enough = match model.without {
-            Some(Without::SealsAtAllSinks) => {
-                let registered = |sink: &Sink| sink.row.as_ref().is_some_and(|row| row.grant == lease.grant());
-                self.sinks.iter().any(registered)
-            }
-            _ => holder > 0 && *self.grants[holder - 1].lease.phase() == LeasePhase::Released,
-        };
-        let excused = self.lease().map(|lease| lease.sinks.keys().cloned().collect()).unwrap_or_default();
-        let (token, session) = (self.token(holder), self.grants[holder].session);
-        if !enough || self.execute(&Request::Announce { token, session, excused }).is_err() {
-            return false;
-        }
-        self.grants[holder].lease.handle_announced();
-        self.grants[holder].announced = true;
-        true
-    }
-
-    fn deliver_seal(&mut self, model: &Takeover, message: &SealMessage) {
-        let token = self.token(message.grant);
-        let answer = self.sinks[message.sink].seal(model, &token, &message.generation, &message.enrolled);
-        let answer = match answer {
-            Sealing::Seal(row) => SealAnswer::Sealed { enrolled: row.enrolled },
-            Sealing::WrongGeneration { .. } => SealAnswer::WrongGeneration,
-            Sealing::Stale { epoch, grant } => {
-                SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: false }
-            }
-            Sealing::Conflict { epoch, grant } => {
-                SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: true }
-            }
-            Sealing::BelowFloor { floor } => {
-                SealAnswer::Refused { shown: SinkRefusal { epoch: floor, grant: None }, conflict: false }
-            }
-        };
-        let lease = &mut self.grants[message.grant].lease;
-        lease.handle_seal(&sink_id(message.sink), &message.generation, answer);
-        if lease.without_adapter().is_some() {
-            lease.lose(Loss::SealRefused);
-        }
-    }
-
-    fn write(&mut self, model: &Takeover, grant: usize, sink: usize) -> bool {
-        let token = self.token(grant);
-        let newest_announced = self.newest_announced();
-        let target = &mut self.sinks[sink];
-        match target.judge(model, &token) {
-            Admission::Refuse(_) => return false,
-            Admission::Admit => {}
-            Admission::Raise(row) => target.row = Some(row),
-        }
-        self.broken.i1 |= !invariants::i1_epochs_never_fall(target.last, token.epoch);
-        self.broken.i2 |= !invariants::i2_nothing_older_after_announce(grant, newest_announced);
-        self.broken.i9 |= !invariants::i9_forgotten_stays_closed(grant, target.forgot);
-        target.last = target.last.max(Some(token.epoch));
-        true
-    }
-
-    fn hear(&mut self, model: &Takeover, grant: usize, sink: usize) {
-        let token = self.token(grant);
-        let target = &self.sinks[sink];
-        let Admission::Refuse(verdict) = target.judge(model, &token) else { return };
-        let shown = target.row.as_ref().map(|row| SinkRefusal { epoch: row.epoch, grant: Some(row.grant) });
-        let lease = &mut self.grants[grant].lease;
-        match (verdict, shown) {
-            (Verdict::Unsealed, _) if lease.may_write() => lease.handle_unsealed(&sink_id(sink)),
-            (Verdict::Stale { current, .. }, shown) => {
-                lease.handle_refused(shown.unwrap_or(SinkRefusal { epoch: current, grant: None }), false);
-            }
-            (Verdict::Conflict { .. }, Some(shown)) => lease.handle_refused(shown, true),
-            _ => {}
-        }
-    }
-
-    fn seal_added(&mut self, model: &Takeover, holder: usize) {
-        let added = model.sinks - 1;
-        let token = self.token(holder);
-        let generation = self.sinks[added].generation(model);
-        let _ = self.sinks[added].seal(model, &token, &generation, &BTreeSet::from([sink_id(added)]));
-    }
-
-    fn forget(&mut self, model: &Takeover, message: &ForgetMessage) {
-        let ForgetMessage { sink, cut, granted } = *message;
-        let request = match self.sinks[sink].forget(model, cut, granted) {
-            Forgetting::Forget { .. } => Request::Forgotten { resource: resource(), cut, sink: sink_id(sink) },
-            Forgetting::Above { epoch, .. } => Request::ForgetRefused { resource: resource(), cut, row: epoch },
-        };
-        // A late one is refused by the authority, and nobody minds.
-        let _ = self.execute(&request);
-    }
-
-    fn restore(&mut self, model: &Takeover) {
-        self.restores += 1;
-        if let Some(snapshot) = &self.snapshot {
-            self.store = (**snapshot).clone();
-        }
-        if model.notices {
-            self.store.observed = StoreIdentity::new(format!("restore {}", self.restores)).unwrap();
-        }
-    }
-}
-
 impl Model for Takeover {
     type State = State;
     type Action = Action;
@@ -532,7 +303,7 @@ impl Model for Takeover {
         let mut next = state.clone();
         match action {
             Action::Grant(kind) => next.grant(self, kind).then_some(())?,
-            Action::Step(holder, step) => next.step(self, holder, step),
+            Action::Step(holder, step) => next.step(self, holder, &step),
             Action::Seal(message) => next.deliver_seal(self, &message),
             Action::Write(grant, sink) => next.write(self, grant, sink).then_some(())?,
             Action::Hear(grant, sink) => next.hear(self, grant, sink),
@@ -566,32 +337,5 @@ impl Model for Takeover {
 
     fn properties(&self) -> Vec<Property<Self>> {
         self.properties.clone()
-    }
-}
-
-impl State {
-    fn take_quiet_steps(&mut self, model: &Takeover) {
-        for holder in 0..self.grants.len() {
-            let is_quiet = |step: &LeaseStep| match step {
-                LeaseStep::Describe(_) => model.failovers == 0,
-                LeaseStep::Mark(_) => true,
-                _ => false,
-            };
-            while let Some(step) = self.grants[holder].lease.next_steps().into_iter().find(is_quiet) {
-                self.step(model, holder, step);
-            }
-        }
-    }
-
-    /// Whatever a holder wants sealed is on its way at once, and stays so.
-    fn send_seals(&mut self) {
-        for (number, grant) in self.grants.iter().enumerate() {
-            for step in grant.lease.next_steps() {
-                if let LeaseStep::Seal { sink, generation, enrolled } = step {
-                    let sink = sink_index(&sink);
-                    self.seals.insert(SealMessage { grant: number, sink, generation, enrolled });
-                }
-            }
-        }
     }
 }
