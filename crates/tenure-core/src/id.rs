@@ -18,32 +18,38 @@ impl core::error::Error for IdError {}
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
+        // Two halves instead of one u128, whose alignment would cost each token eight bytes.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(u128);
+        pub struct $name {
+            high: u64,
+            low: u64,
+        }
 
         impl $name {
             /// Takes 128 bits that the caller drew from a good source of randomness.
             #[must_use]
             pub const fn from_bits(bits: u128) -> Self {
-                Self(bits)
+                #[expect(clippy::cast_possible_truncation, reason = "the other half is kept beside it")]
+                Self { high: (bits >> 64) as u64, low: bits as u64 }
             }
 
             /// The bits.
             #[must_use]
             pub const fn bits(self) -> u128 {
-                self.0
+                #[expect(clippy::cast_lossless, reason = "`From` is not const")]
+                ((self.high as u128) << 64 | self.low as u128)
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:032x}", self.0)
+                write!(f, "{:032x}", self.bits())
             }
         }
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{:x}", self.0)
+                write!(f, "{:x}", self.bits())
             }
         }
 
@@ -54,7 +60,7 @@ macro_rules! id_type {
                 if !digits {
                     return Err(IdError);
                 }
-                u128::from_str_radix(text, 16).map(Self).map_err(|_| IdError)
+                u128::from_str_radix(text, 16).map(Self::from_bits).map_err(|_| IdError)
             }
         }
     };

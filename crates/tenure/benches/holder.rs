@@ -1,5 +1,4 @@
 //! What a checkpoint costs. `cargo bench -p tenure --bench holder`
-#![expect(missing_docs, reason = "criterion's macros write public items")]
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,11 +1,13 @@
-//! A hundred thousand leases in one process. `cargo bench -p tenure --bench many`
+//! A hundred thousand leases in one process. `MALLOC_ARENA_MAX=1 cargo bench -p tenure --bench many`
+//!
+//! One arena, so that what the allocator keeps for each thread is not counted as the leases'.
 //!
 //! Prints what a renewal costs with one lease and with all of them, and what a lease costs in memory beyond the store:
 //! the growth of the process while leases are acquired, less its growth while as many are granted without a holder.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure::authority::store::sqlite::{Options, SqliteStore};
 use tenure::authority::{Authority, BootClock, Clock, random_bits};
@@ -24,18 +26,16 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 #[tokio::main]
 async fn main() -> Outcome<()> {
     let dir = tempfile::tempdir()?;
-    let options = Options { create: true, clock: Clock::Boot(BootClock), ..Options::default() };
+    let options = Options { create: true, ..Options::new(Clock::Boot(BootClock)) };
     let store = Arc::new(SqliteStore::open(dir.path().join("many.db"), &options)?);
     let authority = Authority::new(store.clone());
 
-    let bare = open_session(&authority).await?;
-    grant_without_holders(&authority, bare, "one", 1).await?;
-    let with_one = renew_many_times(&authority, bare, 0).await?;
-    // As many again, so that the store's caches have grown before the holder's memory is measured.
+    let (one, all) = (open_session(&authority).await?, open_session(&authority).await?);
+    grant_without_holders(&authority, one, "one", 1).await?;
     let before = resident_bytes()?;
-    grant_without_holders(&authority, bare, "bare", LEASES).await?;
+    grant_without_holders(&authority, all, "bare", LEASES).await?;
     let by_store = resident_bytes()?.saturating_sub(before);
-    let with_all = renew_many_times(&authority, bare, u64::from(RENEWALS)).await?;
+    let [with_one, with_all] = renew_in_turns(&authority, [one, all]).await?;
 
     let tenure = Tenure::builder().owner("bench").clock(Clock::Boot(BootClock)).over(store).await?;
     let before = resident_bytes()?;
@@ -97,32 +97,38 @@ async fn grant_without_holders(authority: &Authority, session: SessionId, prefix
 
 async fn acquire_all(tenure: &Tenure) -> Outcome<Vec<Lease>> {
     let next = Arc::new(AtomicU64::new(0));
+    let leases = Arc::new(Mutex::new(Vec::with_capacity(LEASES)));
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
-        let (tenure, next) = (tenure.clone(), Arc::clone(&next));
+        let (tenure, next, leases) = (tenure.clone(), Arc::clone(&next), Arc::clone(&leases));
         callers.spawn(async move {
-            let mut mine = Vec::new();
             while let n = next.fetch_add(1, Ordering::Relaxed)
                 && n < LEASES as u64
             {
-                mine.push(tenure.acquire(format!("held-{n:06}")).ttl(Ttl::MAX.get()).await?);
+                let lease = tenure.acquire(format!("held-{n:06}")).ttl(Ttl::MAX.get()).await?;
+                leases.lock().map_err(|_| "a caller panicked")?.push(lease);
             }
-            Outcome::Ok(mine)
+            Outcome::Ok(())
         });
     }
-    let mut leases = Vec::new();
     while let Some(done) = callers.join_next().await {
-        leases.append(&mut done??);
+        done??;
     }
-    Ok(leases)
+    let mut leases = leases.lock().map_err(|_| "a caller panicked")?;
+    Ok(std::mem::take(&mut *leases))
 }
 
-async fn renew_many_times(authority: &Authority, id: SessionId, first: u64) -> Outcome<Duration> {
-    let begin = BootClock.now_nanos();
-    for n in first..first + u64::from(RENEWALS) {
-        authority.execute(&Request::Renew { id, n, seen: Seen::default() }).await??;
+/// In turns, so that both sessions meet the same disk and the same neighbours.
+async fn renew_in_turns(authority: &Authority, sessions: [SessionId; 2]) -> Outcome<[Duration; 2]> {
+    let mut spent = [Duration::ZERO; 2];
+    for n in 0..u64::from(RENEWALS) {
+        for (id, spent) in sessions.into_iter().zip(&mut spent) {
+            let begin = BootClock.now_nanos();
+            authority.execute(&Request::Renew { id, n, seen: Seen::default() }).await??;
+            *spent += Duration::from_nanos(BootClock.now_nanos() - begin);
+        }
     }
-    Ok(Duration::from_nanos(BootClock.now_nanos() - begin) / RENEWALS)
+    Ok(spent.map(|spent| spent / RENEWALS))
 }
 
 fn resident_bytes() -> Outcome<u64> {

@@ -44,7 +44,7 @@ mod losses;
 
 pub use acquire::Acquire;
 pub use checkpoint::Checkpoint;
-pub use connect::{Builder, Tenure, connect};
+pub use connect::{Builder, IntoResource, Tenure, connect};
 pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
 pub use lease::{Lease, Resumed};
 pub use losses::LossCounts;
@@ -54,3 +54,8 @@ pub use tenure_core as core;
 pub use tenure_core::holder::Policy;
 pub use tenure_core::{Epoch, GrantId, Loss, OperationId, Outcome, ResourceName, SinkId, Timing, Token, Ttl, Verdict};
 pub use tenure_sink as sink;
+
+/// The example of the first page, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
