@@ -36,7 +36,6 @@ macro_rules! id_type {
             /// The bits.
             #[must_use]
             pub const fn bits(self) -> u128 {
-                #[expect(clippy::cast_lossless, reason = "`From` is not const")]
                 ((self.high as u128) << 64 | self.low as u128)
             }
         }
