@@ -5,13 +5,16 @@ use std::process::ExitCode;
 
 use crate::call::Call;
 use crate::workspace::Package;
-use crate::{runner, steps, workspace};
+use crate::{mutants, runner, steps, workspace};
 
 const HELP: &str = "\
 cargo xtask test                 everything that must pass; also sets up what the tests need
 cargo xtask test --only STEP     one step (may be repeated)
 cargo xtask test --list          the steps
 cargo xtask bench [-- ARGS]      the benches; ARGS go to each of them
+cargo xtask break [ID...]        breaks each guarantee of GUARANTEES.md (or these) on purpose, in a copy of the tree, and
+                                 watches whether its tests notice; takes half an hour
+cargo xtask break --list [ID...] what would be broken
 cargo xtask help                 this text
 ";
 
@@ -31,6 +34,13 @@ pub enum Order {
     Bench {
         /// Passed on to each bench.
         args: Vec<String>,
+    },
+    /// Break guarantees on purpose.
+    Break {
+        /// Which; empty means all.
+        ids: Vec<String>,
+        /// Only say what would be broken.
+        list: bool,
     },
 }
 
@@ -58,6 +68,7 @@ pub fn main() -> ExitCode {
         }
         Order::Test { only } => return test(&root, &packages, &only),
         Order::Bench { args } => return bench(&root, &packages, &args),
+        Order::Break { ids, list } => return break_guarantees(&root, &ids, list),
     }
     ExitCode::SUCCESS
 }
@@ -78,6 +89,17 @@ pub fn parse(args: &[String]) -> Result<Order, String> {
                 return Err(format!("`bench` does not know `{other}`; arguments for the benches follow `--`"));
             }
         },
+        Some("break") => {
+            let (mut ids, mut list) = (Vec::new(), false);
+            for word in rest.by_ref() {
+                match word {
+                    "--list" => list = true,
+                    _ if word.starts_with('-') => return Err(format!("`break` does not know `{word}`")),
+                    _ => ids.push(word.to_owned()),
+                }
+            }
+            Order::Break { ids, list }
+        }
         Some("test") => {
             let mut only = Vec::new();
             loop {
@@ -124,6 +146,28 @@ fn bench(root: &Path, packages: &[Package], args: &[String]) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+fn break_guarantees(root: &Path, ids: &[String], list: bool) -> ExitCode {
+    let mut mutants = mutants::all();
+    if let Some(unknown) = ids.iter().find(|id| !mutants.iter().any(|mutant| mutant.id == id.as_str())) {
+        return misunderstood(&format!("there is no guarantee `{unknown}`; `cargo xtask break --list` names them"));
+    }
+    mutants.retain(|mutant| ids.is_empty() || ids.iter().any(|id| id == mutant.id));
+    if list {
+        for mutant in &mutants {
+            println!("{:<4} {} ({})", mutant.id, mutant.what, mutant.file);
+        }
+        return ExitCode::SUCCESS;
+    }
+    match mutants::run::run(root, &mutants) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(what) => {
+            eprintln!("{what}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Each bench by its name: a bare `cargo bench` would also run the unit tests of the libraries as benches.

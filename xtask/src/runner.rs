@@ -109,7 +109,7 @@ fn run_calls(calls: &[Call], root: &Path) -> Ending {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a stopwatch for a person; nothing is decided by it")]
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let begun = Instant::now();
     let value = work();
     (value, begun.elapsed())

@@ -1,5 +1,6 @@
 //! The rules of the tree, applied to the tree. What each rule means, and its failing case, stands in `xtask::tidy`.
 
+use xtask::mutants;
 use xtask::tidy::{self, File, Finding};
 use xtask::workspace::{self, Package};
 
@@ -50,6 +51,12 @@ fn nothing_is_called_after_nothing() {
 fn every_guarantee_names_a_test_that_exists() {
     let (files, packages) = tree().unwrap();
     none(&tidy::guarantees::check(&files, &packages));
+}
+
+/// Broken, and noticed, they are by `cargo xtask break`.
+#[test]
+fn every_guarantee_can_be_broken() {
+    none(&mutants::check(&tree().unwrap().0, &mutants::all()));
 }
 
 #[test]

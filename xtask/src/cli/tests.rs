@@ -15,14 +15,24 @@ fn every_form_of_the_help_is_understood() {
     let only = vec!["fmt".to_owned(), "doc".to_owned()];
     assert_eq!(parsed("test --only fmt --only doc"), Ok(Order::Test { only }));
     assert_eq!(parsed("bench"), Ok(Order::Bench { args: vec![] }));
+    assert_eq!(parsed("break"), Ok(Order::Break { ids: vec![], list: false }));
+    let ids = vec!["I2".to_owned(), "V1".to_owned()];
+    assert_eq!(parsed("break I2 --list V1"), Ok(Order::Break { ids, list: true }));
     assert_eq!(parsed("bench -- --quick"), Ok(Order::Bench { args: vec!["--quick".to_owned()] }));
 }
 
 #[test]
 fn what_is_not_understood_is_refused_by_name() {
-    for line in
-        ["tset", "test --onyl fmt", "test --only", "test --list fmt", "test --only fmt --list", "bench fast", "help me"]
-    {
+    for line in [
+        "tset",
+        "test --onyl fmt",
+        "test --only",
+        "test --list fmt",
+        "test --only fmt --list",
+        "bench fast",
+        "break --all",
+        "help me",
+    ] {
         assert!(parsed(line).is_err(), "{line}");
     }
     assert_eq!(parsed("tset"), Err("there is no command `tset`".to_owned()));

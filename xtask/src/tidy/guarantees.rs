@@ -40,13 +40,19 @@ pub fn check(files: &[File], packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-struct Row<'a> {
-    line: usize,
-    id: &'a str,
-    tests: Vec<&'a str>,
+/// A promise of the document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row<'a> {
+    /// The line, from 0.
+    pub(crate) line: usize,
+    /// The guarantee.
+    pub(crate) id: &'a str,
+    /// The tests that hold it.
+    pub(crate) tests: Vec<&'a str>,
 }
 
-fn promises(text: &str) -> Vec<Row<'_>> {
+/// The promises, in the order of the document.
+pub(crate) fn promises(text: &str) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     // Whether the table that the line stands in promises; `None` outside of tables.
     let mut promising = None;

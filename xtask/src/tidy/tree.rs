@@ -39,7 +39,7 @@ impl File {
 ///
 /// A file or folder could not be read.
 pub fn read(root: &Path) -> std::io::Result<Vec<File>> {
-    let paths = match tracked(root) {
+    let paths = match listed(root, &[]) {
         Some(paths) => paths,
         None => walk(root, "")?,
     };
@@ -58,10 +58,21 @@ pub fn read(root: &Path) -> std::io::Result<Vec<File>> {
     Ok(files)
 }
 
-fn tracked(root: &Path) -> Option<Vec<String>> {
+/// The paths of the tree as it stands, from the root: also of new files that git does not track yet.
+///
+/// # Errors
+///
+/// A folder could not be read.
+pub fn paths(root: &Path) -> std::io::Result<Vec<String>> {
+    listed(root, &["--cached", "--others", "--exclude-standard"]).map_or_else(|| walk(root, ""), Ok)
+}
+
+/// What git lists: what it tracks, or what is asked for.
+fn listed(root: &Path, which: &[&str]) -> Option<Vec<String>> {
     // The tree of a build machine often belongs to another user, which git refuses by default.
     let output = Command::new("git")
         .args(["-c", "safe.directory=*", "ls-files", "-z"])
+        .args(which)
         .current_dir(root)
         .stdin(Stdio::null())
         .output()

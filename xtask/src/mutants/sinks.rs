@@ -1,0 +1,79 @@
+//! What is broken in the receivers.
+
+use super::{Mutant, Test};
+
+const SQLITE_FENCE: &str = "crates/tenure-sink/src/sqlite/fence.rs";
+const FILE_TURN: &str = "crates/tenure-sink/src/file/turn.rs";
+const SEALED_FILES: &str = "conformance_file::files_pass_the_suite_under_the_sealed_rule";
+const SEALED_SQLITE: &str = "conformance_sqlite::sqlite_passes_the_suite_under_the_sealed_rule";
+
+pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        id: "I10",
+        what: "a deferred transaction checks its token without the write lock",
+        file: SQLITE_FENCE,
+        find: "!= TransactionState::Write",
+        replace: "== TransactionState::Write",
+        tests: &[Test::own(
+            "tenure_sink::sqlite_transaction::i10_a_deferred_transaction_holds_off_the_seal_from_its_check_on",
+        )],
+    },
+    Mutant {
+        id: "L1",
+        what: "an effect that failed stands without its record",
+        file: "crates/tenure-sink/src/sqlite/savepoint.rs",
+        find: "self.run(\"ROLLBACK TO tenure_apply\").is_ok()",
+        replace: "self.run(\"SELECT 1 WHERE 0\").is_ok()",
+        tests: &[Test::clause("tenure_sink::conformance::operations::a_failed_effect_leaves_nothing", SEALED_SQLITE)],
+    },
+    Mutant {
+        id: "L3",
+        what: "an operation that is done is done again",
+        file: FILE_TURN,
+        find: "&& let Some(found) = Effect::find(folder, &self.records, &operation.id)?",
+        replace: "&& let Some(found) = Effect::find(folder, &self.records, &operation.id)?.filter(|_| false)",
+        tests: &[
+            Test::clause("tenure_sink::conformance::operations::a_replay_is_not_applied_again", SEALED_FILES),
+            Test::own(
+                "tenure_sink::processes::a_writer_killed_anywhere_in_a_write_leaves_whole_content_and_one_effect",
+            ),
+        ],
+    },
+    Mutant {
+        id: "L4",
+        what: "records of earlier epochs are not found",
+        file: "crates/tenure-sink/src/sqlite/schema.rs",
+        find: "FROM tenure_sink_operation WHERE resource = ?1 AND operation = ?2\"",
+        replace: "FROM tenure_sink_operation WHERE resource = ?1 AND operation = ?2 \
+                  AND epoch = (SELECT max(epoch) FROM tenure_sink_operation WHERE resource = ?1)\"",
+        tests: &[Test::clause("tenure_sink::conformance::operations::once_across_epochs", SEALED_SQLITE)],
+    },
+    Mutant {
+        id: "V4",
+        what: "a seal that gives up does not name the cause",
+        file: "crates/tenure-sink/src/sqlite/failure.rs",
+        find: "SinkError::Busy { place, waited },",
+        replace: "SinkError::Failed { place, doing, why: format!(\"{why} after {waited:?}\") },",
+        tests: &[Test::own(
+            "tenure_sink::processes::v4_a_stopped_writer_holds_off_a_seal_at_sqlite_within_the_bound_and_says_so",
+        )],
+    },
+    Mutant {
+        id: "V4",
+        what: "a seal waits longer than its bound",
+        file: FILE_TURN,
+        find: "let mut left = place.wait;",
+        replace: "let mut left = place.wait * 10;",
+        tests: &[Test::own(
+            "tenure_sink::processes::v4_a_stopped_writer_holds_off_a_seal_at_files_within_the_bound_and_says_so",
+        )],
+    },
+    Mutant {
+        id: "V5",
+        what: "a look-up finds nothing",
+        file: SQLITE_FENCE,
+        find: "?.map_or(Lookup::Absent, Lookup::Found)))",
+        replace: "?.map_or(Lookup::Absent, |_| Lookup::Absent)))",
+        tests: &[Test::clause("tenure_sink::conformance::operations::lookup_finds_the_effect", SEALED_SQLITE)],
+    },
+];
