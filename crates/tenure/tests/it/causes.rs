@@ -80,7 +80,7 @@ async fn a_check_that_is_never_answered() {
     let watched = Watched::of(stage.worker("a").await, |wish| wish).await;
     let hang = faults.hang(Call::Read);
     let checkpoint = watched.lease.checkpoint();
-    let check = tokio::spawn(async move { checkpoint.ensure_owned().await.map(Token::clone) });
+    let check = tokio::spawn(async move { checkpoint.ensure_owned().await.cloned() });
     hang.arrived().await;
     stage.let_keepers_run().await;
     stage.advance(timing().attempt() - Duration::from_nanos(1));
@@ -100,7 +100,7 @@ async fn a_check_that_hangs_to_the_deadline() {
     faults.on(|call| call == Call::Read, 0, usize::MAX, Fault::HangBefore(gate));
     stage.live_through(Duration::from_secs(100)).await;
     let checkpoint = watched.lease.checkpoint();
-    let check = tokio::spawn(async move { checkpoint.ensure_owned().await.map(Token::clone) });
+    let check = tokio::spawn(async move { checkpoint.ensure_owned().await.cloned() });
     hang.arrived().await;
     stage.let_keepers_run().await;
     assert!(!check.is_finished());

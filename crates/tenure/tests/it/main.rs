@@ -1,5 +1,7 @@
 //! The worker's side against real stores: what is held, what is lost, what is left behind.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
+
 mod faults;
 mod receivers;
 mod stage;
