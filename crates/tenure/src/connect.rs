@@ -32,7 +32,6 @@ impl Tenure {
 
     /// Asks for a resource; await the answer. The defaults are those of a job of minutes: a ttl of 120 s, a renewal
     /// every 40 s, and at most 30 s of waiting.
-    #[must_use]
     pub fn acquire(&self, resource: impl IntoResource) -> Acquire {
         Acquire::new(Arc::clone(&self.keeper), resource.into_resource())
     }
@@ -115,7 +114,7 @@ impl Builder {
         let (url, store_clock) = (url.to_owned(), clock.clone());
         let open = move || tenure_authority::store::connect(&url, store_clock);
         let keeper = Keeper::start(clock, owner, open).await?;
-        Ok(Tenure { keeper: Arc::new(keeper) })
+        Ok(Tenure { keeper })
     }
 
     /// Connects to an authority over this store.
@@ -125,7 +124,7 @@ impl Builder {
     pub async fn over(self, store: Arc<dyn Store>) -> Result<Tenure, ConnectError> {
         let (clock, owner) = (self.time()?, self.new_owner()?);
         let keeper = Keeper::start(clock, owner, move || Ok(store)).await?;
-        Ok(Tenure { keeper: Arc::new(keeper) })
+        Ok(Tenure { keeper })
     }
 
     fn time(&self) -> Result<Clock, ConnectError> {

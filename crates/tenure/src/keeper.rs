@@ -4,6 +4,7 @@ mod ask;
 mod fork;
 mod held;
 mod kept;
+mod sealing;
 mod slots;
 mod takeover;
 mod verbs;
@@ -18,7 +19,7 @@ use crate::losses::LossCounters;
 use kept::Kept;
 use slots::Slots;
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tenure_authority::{Authority, Clock, Store, StoreError};
 use tenure_core::decide::Request;
@@ -28,7 +29,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// The owner's end of the keeper: when it is dropped, with the last lease, the thread closes its sessions and ends.
+/// A connection's end of the keeper. When the last connection and the last lease are gone, the thread closes its sessions
+/// and ends.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     shared: Arc<Shared>,
@@ -47,17 +49,25 @@ pub(crate) struct Shared {
     slots: Slots,
     seen: Mutex<Seen>,
     latest: AtomicU64,
+    /// Connections, leases and wishes under way. With the last one the keeper ends.
+    users: AtomicUsize,
     /// Of [`fork::generation`], where the keeper was started.
     process: u32,
 }
 
 impl Keeper {
+    /// Another connection to the same keeper.
+    pub(crate) fn of(shared: &Arc<Shared>) -> Arc<Self> {
+        shared.enter();
+        Arc::new(Self { shared: Arc::clone(shared) })
+    }
+
     /// Starts the thread, opens the store on it, and says hello.
     pub(crate) async fn start(
         clock: Clock,
         owner: Owner,
         open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError> + Send + 'static,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Arc<Self>, ConnectError> {
         let (tell, told) = oneshot::channel();
         let thread = std::thread::Builder::new().name("tenure-keeper".into());
         thread.spawn(move || run(clock, owner, open, tell)).map_err(|error| ConnectError::Thread(error.to_string()))?;
@@ -82,7 +92,7 @@ impl Keeper {
         self.shared.runtime.clone().spawn(async move {
             let taken = takeover::acquire(&self, &wish, &mut reply).await;
             // When nobody waits any more the lease comes back here and is dropped, which gives it up.
-            let _ = reply.send(taken.map(|held| Lease::new(Checkpoint { held }, wish)));
+            let _ = reply.send(taken.map(|held| Lease::new(Checkpoint { held })));
         });
         answer.await.map_err(|_| AcquireError::Closed)?
     }
@@ -90,7 +100,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.shared.stop.cancel();
+        self.shared.leave();
     }
 }
 
@@ -98,7 +108,7 @@ fn run(
     clock: Clock,
     owner: Owner,
     open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
-    tell: oneshot::Sender<Result<Keeper, ConnectError>>,
+    tell: oneshot::Sender<Result<Arc<Keeper>, ConnectError>>,
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
         Ok(runtime) => runtime,
@@ -110,7 +120,7 @@ fn run(
     runtime.block_on(async move {
         match begin(clock, owner, open).await {
             Ok(shared) => {
-                let _ = tell.send(Ok(Keeper { shared: Arc::clone(&shared) }));
+                let _ = tell.send(Ok(Keeper::of(&shared)));
                 shared.stop.cancelled().await;
                 shared.close_sessions().await;
             }
@@ -136,6 +146,7 @@ async fn begin(
         slots: Slots::default(),
         seen: Mutex::default(),
         latest: AtomicU64::new(0),
+        users: AtomicUsize::new(0),
         process: fork::generation(),
     };
     shared.clock.now_nanos()?;
@@ -164,6 +175,16 @@ impl Shared {
         let now = self.now()?;
         let before = self.latest.fetch_max(now.as_nanos(), Ordering::AcqRel);
         if now.as_nanos() < before { Err(Loss::ClockJumped) } else { Ok(now) }
+    }
+
+    fn enter(&self) {
+        self.users.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn leave(&self) {
+        if self.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.stop.cancel();
+        }
     }
 
     /// Runs a task on the keeper. It is dropped when the keeper has ended, and then nothing is left to do for it: the

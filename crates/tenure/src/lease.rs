@@ -2,7 +2,6 @@ use crate::checkpoint::Checkpoint;
 use crate::error::{AcquireError, FinishError, HeedError};
 use crate::keeper::{Keeper, Wish};
 use std::ops::Deref;
-use std::sync::Arc;
 use tenure_core::{Loss, Outcome, SinkId, Verdict};
 
 /// The right to write, held by this process. Its checkpoints are those of [`Checkpoint`].
@@ -13,7 +12,6 @@ use tenure_core::{Loss, Outcome, SinkId, Verdict};
 #[must_use = "dropping a lease gives it up"]
 pub struct Lease {
     checkpoint: Checkpoint,
-    wish: Wish,
 }
 
 /// A lease that was acquired again after a loss.
@@ -26,8 +24,9 @@ pub struct Resumed {
 }
 
 impl Lease {
-    pub(crate) fn new(checkpoint: Checkpoint, wish: Wish) -> Self {
-        Self { checkpoint, wish }
+    pub(crate) fn new(checkpoint: Checkpoint) -> Self {
+        checkpoint.held.enter();
+        Self { checkpoint }
     }
 
     /// A checkpoint to hand to the parts of a job.
@@ -73,7 +72,7 @@ impl Lease {
     /// # Errors
     /// [`AcquireError`]; the old lease is given up in every case.
     pub async fn resume(self) -> Result<Resumed, AcquireError> {
-        let (keeper, before, wish) = (Arc::clone(self.held.keeper()), self.epoch(), self.wish.clone());
+        let (keeper, before, wish) = (self.held.keeper(), self.epoch(), Wish::again(&self.held));
         // Settled before the new wish is sent, so that the two do not race.
         Keeper::give_up(&self.held, Loss::Ended).await;
         drop(self);
@@ -93,5 +92,6 @@ impl Deref for Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.checkpoint.held.lose(Loss::Ended);
+        self.checkpoint.held.leave();
     }
 }

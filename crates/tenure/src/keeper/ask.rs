@@ -1,4 +1,5 @@
 use super::{Shared, locked};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenure_authority::AuthorityError;
 use tenure_core::decide::{Refusal, Reply, Request};
@@ -42,14 +43,23 @@ impl Shared {
         }
     }
 
-    /// Waits for a span of the clock; a step back of it ends the wait, since nobody could say for how long.
+    /// Waits for a span of the clock.
     pub(super) async fn pause(&self, span: Duration) {
-        let Ok(start) = self.now() else { return };
-        let until = start.after(span);
+        let Ok(now) = self.now() else { return };
+        self.pause_until(now, now.after(span)).await;
+    }
+
+    /// Waits for an instant, seen from `now`: a process that stops in between does not wait for longer. A clock that
+    /// goes back ends the wait, since nobody could say for how long.
+    pub(super) async fn pause_until(&self, now: Instant<HolderClock>, until: Instant<HolderClock>) {
+        let mut before = now;
         while let Ok(now) = self.now()
             && !now.reached(&until)
-            && now >= start
+            && now >= before
         {
+            before = now;
+            // So that the next step sees a clock that went back in the midst of a wait.
+            self.latest.fetch_max(now.as_nanos(), Ordering::AcqRel);
             let nap = self.clock.nap(until.since(&now));
             #[expect(clippy::disallowed_methods, reason = "a nap; the clock above decides")]
             tokio::time::sleep(nap).await;

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Held {
     token: Token,
     session: Arc<Kept>,
-    keeper: Arc<Keeper>,
     /// Zero while it is held, then the code of the loss, for ever.
     lost: AtomicU8,
     rare: OnceLock<Box<Rare>>,
@@ -22,6 +21,8 @@ pub(crate) struct Held {
 /// What few leases need.
 #[derive(Default)]
 pub(super) struct Rare {
+    /// How long the wish waited at most, if not as long as usual.
+    pub(super) wait: Option<Duration>,
     pub(super) cancelled: CancellationToken,
     pub(super) sinks: Arc<[Arc<dyn Sink>]>,
     pub(super) label: Option<Arc<str>>,
@@ -45,8 +46,8 @@ impl Progress {
 }
 
 impl Held {
-    pub(super) fn new(token: Token, session: Arc<Kept>, keeper: Arc<Keeper>, rare: Option<Rare>) -> Self {
-        let held = Self { token, session, keeper, lost: AtomicU8::new(0), rare: OnceLock::new() };
+    pub(super) fn new(token: Token, session: Arc<Kept>, rare: Option<Rare>) -> Self {
+        let held = Self { token, session, lost: AtomicU8::new(0), rare: OnceLock::new() };
         if let Some(rare) = rare {
             held.rare.get_or_init(|| Box::new(rare));
         }
@@ -57,8 +58,18 @@ impl Held {
         &self.token
     }
 
-    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
-        &self.keeper
+    /// Another connection, for a lease that outlives its own.
+    pub(crate) fn keeper(&self) -> Arc<Keeper> {
+        Keeper::of(self.shared())
+    }
+
+    /// A lease in a caller's hand keeps the keeper going, also when it is lost: it may be resumed.
+    pub(crate) fn enter(&self) {
+        self.shared().enter();
+    }
+
+    pub(crate) fn leave(&self) {
+        self.shared().leave();
     }
 
     pub(super) fn session(&self) -> &Arc<Kept> {
@@ -66,7 +77,7 @@ impl Held {
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.keeper.shared
+        self.session.shared()
     }
 
     pub(super) fn rare(&self) -> Option<&Rare> {

@@ -2,6 +2,7 @@ use super::ask::is_worth_repeating;
 use super::{Held, Shared, locked};
 use crate::error::AcquireError;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,11 +13,12 @@ use tenure_core::record::Holdings;
 use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, SessionId, Timing};
 
 /// A session of this process, and the task that keeps it alive.
-#[derive(Debug)]
 pub(super) struct Kept {
+    /// Until the keeper ends, which takes the session out of its list.
+    shared: Arc<Shared>,
     pub(super) id: SessionId,
     pub(super) timing: Timing,
-    policy: Policy,
+    pub(super) policy: Policy,
     /// The own deadline: every checkpoint of every lease on the session reads it.
     pub(super) gate: Gate,
     lost: AtomicU8,
@@ -53,13 +55,23 @@ impl Kept {
     fn enter(&self, now: Instant<HolderClock>) -> bool {
         let mut state = locked(&self.state);
         let open = !state.closing && self.gate.is_open(now);
-        state.users += usize::from(open);
+        if open {
+            state.users += 1;
+            self.shared.enter();
+        }
         open
     }
 
     pub(super) fn leave(&self) {
-        let mut state = locked(&self.state);
-        state.users = state.users.saturating_sub(1);
+        {
+            let mut state = locked(&self.state);
+            state.users = state.users.saturating_sub(1);
+        }
+        self.shared.leave();
+    }
+
+    pub(super) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     pub(super) fn began(&self, grant: GrantId) {
@@ -113,7 +125,8 @@ impl Shared {
                 Ok(_) | Err(_) => continue,
             };
             // Counted from before the first sending, however often it is repeated.
-            let sent = self.now().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
+            let sent =
+                self.step_time().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
             let request = Request::Open {
                 id,
                 owner: self.owner.clone(),
@@ -155,7 +168,9 @@ impl Shared {
     }
 
     fn keep(self: &Arc<Self>, held: HeldSession) -> Arc<Kept> {
+        self.enter();
         let kept = Arc::new(Kept {
+            shared: Arc::clone(self),
             id: held.id(),
             timing: held.timing(),
             policy: held.policy(),
@@ -182,7 +197,7 @@ impl Shared {
             let step = locked(&kept.state).held.next_step(now);
             match step {
                 SessionStep::Over(loss) => break loss,
-                SessionStep::Wait { until } => self.pause(until.since(&now)).await,
+                SessionStep::Wait { until } => self.pause_until(now, until).await,
                 SessionStep::Renew { id, n } => {
                     if self.close_if_idle(kept).await {
                         break Loss::Ended;
@@ -197,7 +212,12 @@ impl Shared {
     async fn renew(self: &Arc<Self>, kept: &Arc<Kept>, id: SessionId, n: u64) {
         let moves = locked(&kept.state).known.moves();
         let request = Request::Renew { id, n, seen: self.latest_seen() };
-        let answer = match self.ask(&request, kept.timing.attempt()).await {
+        // Not beyond the own deadline: whoever waits for the loss must hear of it then, not when this try has ended.
+        let left = kept
+            .gate
+            .deadline()
+            .map_or(Duration::ZERO, |deadline| self.now().map_or(Duration::ZERO, |now| deadline.since(&now)));
+        let answer = match self.ask(&request, kept.timing.attempt().min(left)).await {
             Ok(Ok(Reply::Renewed { holdings, seen })) => RenewAnswer::Granted { holdings, seen },
             Ok(Ok(_)) | Err(_) => RenewAnswer::Unanswered,
             Ok(Err(refusal)) => {
@@ -215,7 +235,9 @@ impl Shared {
             tracing::trace!(owner = %self.owner, session = %id, n, "session renewed");
         }
         if differs {
-            self.compare_grants(kept).await;
+            // Apart from the renewals, which must not wait for it.
+            let (shared, kept) = (Arc::clone(self), Arc::clone(kept));
+            self.spawn(async move { shared.compare_grants(&kept).await });
         }
     }
 
@@ -225,7 +247,12 @@ impl Shared {
         let mine =
             || self.slots.held().into_iter().filter(|held| held.session().id == kept.id && held.loss().is_none());
         let asked: BTreeSet<GrantId> = mine().map(|held| held.token().grant).collect();
-        let Ok(listed) = self.authority.grants(kept.id).await else { return };
+        let listed = tokio::select! {
+            biased;
+            listed = self.authority.grants(kept.id) => listed,
+            () = self.pause(kept.timing.attempt()) => return,
+        };
+        let Ok(listed) = listed else { return };
         let held: Vec<Arc<Held>> = mine().collect();
         let now_held: BTreeSet<GrantId> = held.iter().map(|held| held.token().grant).collect();
         let grants = listed.iter().map(|lease| lease.grant).collect();
@@ -276,6 +303,12 @@ impl Shared {
                 () = self.pause(Duration::from_secs(1)) => {}
             }
         }
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("id", &self.id).field("gate", &self.gate).finish_non_exhaustive()
     }
 }
 

@@ -9,15 +9,9 @@ use tokio::sync::Notify;
 /// is right for a lost answer and wrong for two tasks; so two tasks take turns here.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    taken: Mutex<HashMap<ResourceName, Slot>>,
+    /// A lease that is held; one that points nowhere while it is being acquired or given up.
+    taken: Mutex<HashMap<ResourceName, Weak<Held>>>,
     freed: Notify,
-}
-
-#[derive(Debug)]
-enum Slot {
-    /// Being acquired, or being given up.
-    Busy,
-    Held(Weak<Held>),
 }
 
 impl Slots {
@@ -25,18 +19,15 @@ impl Slots {
     pub(super) fn take(&self, resource: &ResourceName) -> Result<(), Option<Epoch>> {
         match locked(&self.taken).entry(resource.clone()) {
             Entry::Vacant(place) => {
-                place.insert(Slot::Busy);
+                place.insert(Weak::new());
                 Ok(())
             }
-            Entry::Occupied(place) => Err(match place.get() {
-                Slot::Busy => None,
-                Slot::Held(held) => held.upgrade().map(|held| held.token().epoch),
-            }),
+            Entry::Occupied(place) => Err(place.get().upgrade().map(|held| held.token().epoch)),
         }
     }
 
     pub(super) fn hold(&self, held: &Arc<Held>) {
-        locked(&self.taken).insert(held.token().resource.clone(), Slot::Held(Arc::downgrade(held)));
+        locked(&self.taken).insert(held.token().resource.clone(), Arc::downgrade(held));
     }
 
     pub(super) fn free(&self, resource: &ResourceName) {
@@ -46,12 +37,7 @@ impl Slots {
 
     /// Every lease that is held. A few machine words each, so that a hundred thousand can be walked at once.
     pub(super) fn held(&self) -> Vec<Arc<Held>> {
-        let taken = locked(&self.taken);
-        let held = taken.values().filter_map(|slot| match slot {
-            Slot::Held(held) => held.upgrade(),
-            Slot::Busy => None,
-        });
-        held.collect()
+        locked(&self.taken).values().filter_map(Weak::upgrade).collect()
     }
 
     /// Ends when some place was freed after this call.

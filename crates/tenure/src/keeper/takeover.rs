@@ -1,22 +1,21 @@
 use super::ask::is_worth_repeating;
 use super::held::{Progress, Rare};
 use super::kept::Kept;
+use super::sealing::{Trouble, drive, sealed_sinks};
 use super::{Held, Keeper, Shared};
+use crate::acquire::Acquire;
 use crate::error::AcquireError;
 use crate::lease::Lease;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_authority::{AuthorityError, random_bits};
-use tenure_core::decide::{Refusal, Reply, Request, SinkRefusal};
-use tenure_core::fence::{Rule, Sealing};
-use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep, Policy, SealAnswer};
-use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, SinkId, Timing, Token};
-use tenure_sink::{Sink, SinkError};
+use tenure_core::decide::{Refusal, Reply, Request};
+use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep, Policy};
+use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, Timing, Token};
+use tenure_sink::Sink;
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
 
-/// What a caller wishes for; kept with the lease, for a resumption.
+/// What a caller wishes for.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) resource: ResourceName,
@@ -28,13 +27,17 @@ pub(crate) struct Wish {
     pub(crate) label: Option<Arc<str>>,
 }
 
-type Reply1 = oneshot::Sender<Result<Lease, AcquireError>>;
+/// Where the answer goes, as long as somebody waits for it.
+type Caller = oneshot::Sender<Result<Lease, AcquireError>>;
 
 /// Between two looks at a resource that somebody else holds.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Between two attempts of one wish, whatever came of the first.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// From the wish to a lease that is announced, or to a reason why not. Whatever was granted on the way is given up.
-pub(super) async fn acquire(keeper: &Arc<Keeper>, wish: &Wish, reply: &mut Reply1) -> Result<Arc<Held>, AcquireError> {
+pub(super) async fn acquire(keeper: &Arc<Keeper>, wish: &Wish, reply: &mut Caller) -> Result<Arc<Held>, AcquireError> {
     let shared = &keeper.shared;
     let began = shared.now().map_err(|loss| wish.lost_at_once(loss))?;
     let until = began.after(wish.wait);
@@ -50,7 +53,7 @@ pub(super) async fn acquire(keeper: &Arc<Keeper>, wish: &Wish, reply: &mut Reply
 async fn take_slot(
     shared: &Shared,
     wish: &Wish,
-    reply: &mut Reply1,
+    reply: &mut Caller,
     until: Instant<HolderClock>,
 ) -> Result<(), AcquireError> {
     loop {
@@ -74,7 +77,7 @@ struct Attempts<'a> {
     keeper: &'a Arc<Keeper>,
     wish: &'a Wish,
     until: Instant<HolderClock>,
-    reply: &'a mut Reply1,
+    reply: &'a mut Caller,
 }
 
 /// What one attempt came to.
@@ -93,6 +96,10 @@ impl Attempts<'_> {
             }
             let shared = &self.keeper.shared;
             let kept = shared.session(&self.wish.resource, self.wish.timing, self.wish.policy, self.until).await?;
+            if self.reply.is_closed() {
+                kept.leave();
+                return Err(AcquireError::Closed);
+            }
             let attempt = self.attempt(&kept).await;
             if !matches!(attempt, Attempt::Taken(_)) {
                 kept.leave();
@@ -109,7 +116,7 @@ impl Attempts<'_> {
             tokio::select! {
                 biased;
                 () = self.reply.closed() => return Err(AcquireError::Closed),
-                () = shared.pause(pause.min(left)) => {}
+                () = shared.pause(pause.max(SHORTEST_PAUSE).min(left)) => {}
             }
         }
     }
@@ -120,14 +127,17 @@ impl Attempts<'_> {
             Err(error) => return Attempt::Over(error.into()),
         };
         kept.began(grant);
-        let sealed = self.wish.sinks.iter().filter(|sink| sink.rule() == Rule::Sealed);
-        let adapters: BTreeSet<SinkId> = sealed.map(|sink| sink.id().clone()).collect();
-        let mut lease = HeldLease::new(self.wish.resource.clone(), grant, adapters);
+        let mut lease = HeldLease::new(self.wish.resource.clone(), grant, sealed_sinks(&self.wish.sinks));
         if let Err(attempt) = self.ask_for(kept, &mut lease).await {
             kept.settled(grant, false, false);
             return attempt;
         }
-        let driven = drive(&self.keeper.shared, kept, &self.wish.sinks, &mut lease, self.until).await;
+        let driven = tokio::select! {
+            biased;
+            driven = drive(&self.keeper.shared, kept, &self.wish.sinks, &mut lease, self.until) => driven,
+            // Nobody waits any more. A step that was under way is done or not done; what was granted is given up.
+            () = self.reply.closed() => Ok(()),
+        };
         self.settle(kept, lease, driven).await
     }
 
@@ -204,9 +214,7 @@ impl Attempts<'_> {
                 give_up_steps(shared, kept, &lease).await;
                 kept.settled(lease.grant(), false, false);
                 match driven {
-                    Ok(()) if open && wanted => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
-                    Ok(()) => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
-                    Err(Trouble::Lost) => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
+                    Ok(()) | Err(Trouble::Lost) => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
                     Err(Trouble::Refused(refusal)) => {
                         Attempt::Over(AcquireError::Refused { resource: wish.resource.clone(), refusal })
                     }
@@ -222,9 +230,11 @@ impl Attempts<'_> {
     fn hand_out(&self, kept: &Arc<Kept>, token: Token) -> Arc<Held> {
         let (shared, wish) = (&self.keeper.shared, self.wish);
         let label = wish.label.clone();
-        let is_rare = !wish.sinks.is_empty() || label.is_some() || wish.progress_within.is_some();
+        let wait = (wish.wait != Acquire::WAIT).then_some(wish.wait);
+        let is_rare = !wish.sinks.is_empty() || label.is_some() || wish.progress_within.is_some() || wait.is_some();
         let now = shared.now().unwrap_or(self.until).as_nanos();
         let rare = is_rare.then(|| Rare {
+            wait,
             sinks: Arc::clone(&wish.sinks),
             label: label.clone(),
             progress: wish.progress_within.map(|within| Progress::new(within, now)),
@@ -232,7 +242,7 @@ impl Attempts<'_> {
         });
         let (owner, resource, epoch) = (&shared.owner, &token.resource, token.epoch.get());
         tracing::info!(%owner, %resource, epoch, label = label.as_deref(), "lease acquired");
-        let held = Arc::new(Held::new(token, Arc::clone(kept), Arc::clone(self.keeper), rare));
+        let held = Arc::new(Held::new(token, Arc::clone(kept), rare));
         if wish.progress_within.is_some() {
             Keeper::watch_progress(&held);
         }
@@ -241,167 +251,23 @@ impl Attempts<'_> {
 }
 
 impl Wish {
+    /// The wish that led to a lease, to be sent once more.
+    pub(crate) fn again(held: &Held) -> Self {
+        let rare = held.rare();
+        Self {
+            resource: held.token().resource.clone(),
+            timing: held.session().timing,
+            policy: held.session().policy,
+            wait: rare.and_then(|rare| rare.wait).unwrap_or(Acquire::WAIT),
+            sinks: rare.map(|rare| Arc::clone(&rare.sinks)).unwrap_or_default(),
+            progress_within: rare.and_then(|rare| rare.progress.as_ref()).map(|progress| progress.within),
+            label: rare.and_then(|rare| rare.label.clone()),
+        }
+    }
+
     fn lost_at_once(&self, loss: Loss) -> AcquireError {
         AcquireError::LostAtOnce { resource: self.resource.clone(), loss }
     }
-}
-
-/// Why the seals of a grant did not come to their end.
-pub(super) enum Trouble {
-    /// The lease is lost; its phase says why.
-    Lost,
-    Refused(Refusal),
-    Sink(SinkId, SinkError),
-    Authority(AuthorityError),
-}
-
-/// Does what the lease asks for until it asks for nothing more: every receiver described, bound, sealed and marked, and
-/// the takeover announced.
-pub(super) async fn drive(
-    shared: &Arc<Shared>,
-    kept: &Arc<Kept>,
-    sinks: &[Arc<dyn Sink>],
-    lease: &mut HeldLease,
-    until: Instant<HolderClock>,
-) -> Result<(), Trouble> {
-    loop {
-        if matches!(lease.phase(), LeasePhase::Lost(_)) {
-            return Err(Trouble::Lost);
-        }
-        if let Some(sink) = lease.without_adapter() {
-            return Err(Trouble::Refused(Refusal::NoAdapter { sink: sink.clone() }));
-        }
-        let steps = lease.next_steps();
-        if steps.is_empty() {
-            return Ok(());
-        }
-        if !shared.now().is_ok_and(|now| kept.gate.is_open(now)) {
-            lease.lose(kept.loss());
-            return Err(Trouble::Lost);
-        }
-        let mut under_way = JoinSet::new();
-        for step in steps {
-            match step {
-                LeaseStep::Describe(id) => {
-                    let (sink, resource) = (find(sinks, &id)?, resource_of(lease)?);
-                    let shared = Arc::clone(shared);
-                    under_way.spawn(async move {
-                        let described = patiently(&shared, until, || sink.describe(&resource)).await;
-                        (id, Done::Described(described))
-                    });
-                }
-                LeaseStep::Seal { sink: id, generation, enrolled } => {
-                    let sink = find(sinks, &id)?;
-                    let Some(token) = lease.token().cloned() else { return Err(Trouble::Lost) };
-                    let shared = Arc::clone(shared);
-                    under_way.spawn(async move {
-                        let sealed = patiently(&shared, until, || sink.seal(&token, &generation, &enrolled)).await;
-                        (id, Done::Sealed(generation, sealed))
-                    });
-                }
-                step => tell_authority(shared, kept, lease, step, until).await?,
-            }
-        }
-        while let Some(done) = under_way.join_next().await {
-            // A task that panicked did nothing that the next round would not find out.
-            let Ok((id, done)) = done else { continue };
-            match done {
-                Done::Described(Ok(found)) => {
-                    let enrolled = found.row.map(|row| row.enrolled).unwrap_or_default();
-                    lease.handle_described(&id, found.generation, enrolled);
-                }
-                Done::Sealed(generation, Ok(sealing)) => {
-                    lease.handle_seal(&id, &generation, answer_of(sealing));
-                }
-                Done::Described(Err(error)) | Done::Sealed(_, Err(error)) => return Err(Trouble::Sink(id, error)),
-            }
-        }
-    }
-}
-
-enum Done {
-    Described(Result<tenure_sink::Description, SinkError>),
-    Sealed(tenure_core::Generation, Result<Sealing, SinkError>),
-}
-
-fn answer_of(sealing: Sealing) -> SealAnswer {
-    match sealing {
-        Sealing::Seal(row) => SealAnswer::Sealed { enrolled: row.enrolled },
-        Sealing::WrongGeneration { .. } => SealAnswer::WrongGeneration,
-        Sealing::Stale { epoch, grant } => {
-            SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: false }
-        }
-        Sealing::Conflict { epoch, grant } => {
-            SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: true }
-        }
-        Sealing::BelowFloor { floor } => {
-            SealAnswer::Refused { shown: SinkRefusal { epoch: floor, grant: None }, conflict: false }
-        }
-    }
-}
-
-async fn tell_authority(
-    shared: &Arc<Shared>,
-    kept: &Arc<Kept>,
-    lease: &mut HeldLease,
-    step: LeaseStep,
-    until: Instant<HolderClock>,
-) -> Result<(), Trouble> {
-    let Some(token) = lease.token().cloned() else { return Err(Trouble::Lost) };
-    let session = kept.id;
-    let request = match &step {
-        LeaseStep::Enrol(sinks) => Request::Enrol { token, sinks: sinks.clone() },
-        LeaseStep::Bind(generations) => Request::Bind { token, session, generations: generations.clone() },
-        LeaseStep::Mark(generations) => Request::Sealed { token, generations: generations.clone() },
-        LeaseStep::Announce => Request::Announce { token, session, excused: BTreeSet::new() },
-        // The rest begins or ends a lease, and is not asked for in between.
-        _ => return Ok(()),
-    };
-    match shared.insist(&request, kept.timing.attempt(), until).await {
-        Ok(Ok(_)) => {
-            match &step {
-                LeaseStep::Enrol(sinks) => lease.handle_enrolled(sinks),
-                LeaseStep::Bind(generations) => lease.handle_bound(generations),
-                LeaseStep::Mark(generations) => lease.handle_marked(generations),
-                _ => lease.handle_announced(),
-            }
-            Ok(())
-        }
-        Ok(Err(Refusal::NotCurrent { .. } | Refusal::Completed { .. } | Refusal::SessionEnded { .. })) => {
-            lease.lose(Loss::SealRefused);
-            Err(Trouble::Lost)
-        }
-        Ok(Err(refusal)) => Err(Trouble::Refused(refusal)),
-        Err(error) => Err(Trouble::Authority(error)),
-    }
-}
-
-/// Asks a receiver again while it is only busy, until `until`.
-async fn patiently<'a, T>(
-    shared: &Shared,
-    until: Instant<HolderClock>,
-    ask: impl Fn() -> tenure_sink::Answer<'a, Result<T, SinkError>>,
-) -> Result<T, SinkError> {
-    loop {
-        let error = match ask().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        let left = shared.now().map_or(Duration::ZERO, |now| until.since(&now));
-        if !error.is_transient() || left.is_zero() {
-            return Err(error);
-        }
-        shared.pause(left.min(LOOK_AGAIN / 4)).await;
-    }
-}
-
-fn find(sinks: &[Arc<dyn Sink>], id: &SinkId) -> Result<Arc<dyn Sink>, Trouble> {
-    let found = sinks.iter().find(|sink| sink.id() == id);
-    found.cloned().ok_or_else(|| Trouble::Refused(Refusal::NoAdapter { sink: id.clone() }))
-}
-
-fn resource_of(lease: &HeldLease) -> Result<ResourceName, Trouble> {
-    lease.token().map(|token| token.resource.clone()).ok_or(Trouble::Lost)
 }
 
 /// A grant that was asked for without an answer: looked up, and released if it is there. If it arrives later still, the
@@ -411,7 +277,12 @@ async fn give_back_unknown(shared: &Arc<Shared>, kept: &Arc<Kept>, lease: &HeldL
         Some(LeaseStep::Acquire { resource, .. }) => resource,
         _ => return,
     };
-    let Ok(read) = shared.authority.inspect(&resource).await else { return };
+    let read = tokio::select! {
+        biased;
+        read = shared.authority.inspect(&resource) => read,
+        () = shared.pause(kept.timing.attempt()) => return,
+    };
+    let Ok(read) = read else { return };
     if let Some(record) = read.view.lease
         && record.grant == lease.grant()
         && record.is_granted()

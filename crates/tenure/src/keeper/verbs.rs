@@ -1,10 +1,9 @@
 //! What a lease asks of its keeper.
 
 use super::kept::Kept;
-use super::takeover::{Trouble, drive};
+use super::sealing::{Trouble, drive, sealed_sinks};
 use super::{Held, Keeper};
 use crate::error::{FinishError, HeedError, Lost};
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,10 +59,12 @@ impl Keeper {
             let answer = shared.insist(&request, session.timing.attempt(), until).await;
             match &answer {
                 Ok(Ok(_)) => {
-                    held.latch(Loss::Ended);
-                    session.settled(token.grant, true, false);
-                    session.leave();
-                    shared.slots.free(&token.resource);
+                    // One that was lost meanwhile is settled, once, by what it owes.
+                    if held.latch(Loss::Ended) {
+                        session.settled(token.grant, true, false);
+                        session.leave();
+                        shared.slots.free(&token.resource);
+                    }
                 }
                 Ok(Err(_)) => {
                     session.settled(token.grant, true, true);
@@ -158,18 +159,17 @@ async fn given_up(held: &Arc<Held>, shown: Option<SinkRefusal>) -> super::ask::A
 /// What a lost lease owes to the authority. Whoever loses one grant on a living session must say so, or the grant stands
 /// for as long as the session is renewed.
 struct Debt {
-    keeper: Arc<Keeper>,
     session: Arc<Kept>,
     token: Token,
 }
 
 impl Debt {
     fn of(held: &Held) -> Self {
-        Self { keeper: Arc::clone(held.keeper()), session: Arc::clone(held.session()), token: held.token().clone() }
+        Self { session: Arc::clone(held.session()), token: held.token().clone() }
     }
 
     async fn pay(self, shown: Option<SinkRefusal>) -> super::ask::Answered {
-        let (shared, session, token) = (&self.keeper.shared, &self.session, &self.token);
+        let (shared, session, token) = (self.session.shared(), &self.session, &self.token);
         session.began(token.grant);
         let request = match shown {
             Some(shown) => Request::Refused { token: token.clone(), shown },
@@ -178,7 +178,9 @@ impl Debt {
         // A session that is lost is not renewed: the grant ends with it, so one try is courtesy enough.
         let until = session.gate.deadline().unwrap_or(tenure_core::Instant::from_nanos(0));
         let answer = shared.insist(&request, session.timing.attempt(), until).await;
-        session.settled(token.grant, true, answer.is_err());
+        // Not ours any more, whatever the answer: a grant that stands still is then strange at the next renewal, and
+        // released again.
+        session.settled(token.grant, true, false);
         session.leave();
         shared.slots.free(&token.resource);
         answer
@@ -188,7 +190,7 @@ impl Debt {
 /// The receiver does not know the token, or is of another generation: described, confirmed by the authority, sealed.
 async fn seal_again(held: &Arc<Held>, sink: &SinkId) -> Result<(), HeedError> {
     let Some(rare) = held.rare() else { return Err(HeedError::NotMine { sink: sink.clone() }) };
-    let ids: BTreeSet<SinkId> = rare.sinks.iter().map(|sink| sink.id().clone()).collect();
+    let ids = sealed_sinks(&rare.sinks);
     let mut lease = HeldLease::held(held.token().clone(), &ids, ids.clone());
     lease.handle_unsealed(sink);
     let shared = held.shared();
