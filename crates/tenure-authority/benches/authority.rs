@@ -26,7 +26,7 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let folder = std::env::var_os("TENURE_BENCH_DIR").map_or_else(|| tempfile::tempdir(), tempfile::tempdir_in);
+    let folder = std::env::var_os("TENURE_BENCH_DIR").map_or_else(tempfile::tempdir, tempfile::tempdir_in);
     let folder = folder.expect("a folder");
     println!("| what | per second | p50 | p99 | commits |\n|---|---|---|---|---|");
     let (mut alone, mut many) = (Vec::new(), Vec::new());
@@ -214,7 +214,7 @@ fn cycle(worker: &mut Worker) {
             let release = Request::Release { token: granted.token };
             block_on(worker.authority.execute(&release)).expect("an answer").expect("a release");
         }
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 

@@ -3,7 +3,7 @@ use super::{Subject, waker};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Poll};
+use std::task::Context;
 use tenure_core::decide::{Keys, Reply, Request};
 use tenure_core::record::Event;
 
@@ -49,7 +49,7 @@ fn drop_after(polls: u64, future: impl Future) -> bool {
         if poll > 0 {
             std::thread::park();
         }
-        if let Poll::Ready(_) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+        if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
             return true;
         }
     }

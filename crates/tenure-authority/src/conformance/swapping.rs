@@ -20,7 +20,7 @@ pub(super) fn a_swap_is_all_or_nothing(subject: &Subject) {
     let wrong = Some(Version(u64::MAX / 3));
     let changes = [
         (Change::Lease(next), before.versions.lease),
-        (Change::DropLease(lease.resource.clone()), before.versions.lease),
+        (Change::DropLease(lease.resource), before.versions.lease),
         (Change::Session(holder.ended(EndReason::Closed, now)), before.versions.caller),
         (Change::DropSession(holder.id), before.versions.caller),
         (Change::Authority(authority), before.versions.authority),

@@ -21,7 +21,7 @@ fn fill(worker: &Worker) -> (u64, AuthorityError) {
             Err(error) => return (n, error),
         }
     }
-    panic!("nothing went wrong");
+    unreachable!("nothing went wrong")
 }
 
 fn count(store: &Arc<dyn Store>) -> u64 {

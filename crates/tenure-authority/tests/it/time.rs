@@ -103,7 +103,7 @@ fn a_clock_that_went_back_grants_nothing_until_it_has_caught_up() {
     let place = Place::new();
     let clock = ManualClock::at(Duration::from_secs(100));
     let store = sqlite(&place.path, clock.clock());
-    let worker = Worker::open(store.clone(), 1, false);
+    let worker = Worker::open(store, 1, false);
     clock.set(Duration::from_secs(105));
     let token = worker.acquire("r", grant(1));
     clock.set(Duration::from_secs(104));

@@ -117,7 +117,7 @@ impl Worker {
             match self.ask(&self.acquiring(name, grant)) {
                 Ok(Ok(Reply::Granted(granted))) => return granted.token,
                 Ok(Err(Refusal::Busy { .. })) | Err(AuthorityError::Contended) => std::thread::yield_now(),
-                other => panic!("{other:?}"),
+                other => unreachable!("{other:?}"),
             }
         }
     }
@@ -127,7 +127,7 @@ impl Worker {
             match self.ask(&Request::Release { token: token.clone() }) {
                 Ok(Ok(Reply::Released)) => return,
                 Err(AuthorityError::Contended) => std::thread::yield_now(),
-                other => panic!("{other:?}"),
+                other => unreachable!("{other:?}"),
             }
         }
     }

@@ -143,8 +143,13 @@ fn put_lease(connection: &Connection, meta: &Meta, after: &LeaseRecord, expected
     if before_version != expected {
         return Ok(false);
     }
-    let sql = match before {
-        // Apart from the insert: the index over the sessions is left alone while the session stays.
+    let sql = match &before {
+        // Not even named when it stays: naming it would rewrite the index over the sessions.
+        Some((before, _)) if before.session == after.session => {
+            "UPDATE lease SET epoch = ?2, grant_id = ?3, owner_name = ?5, owner_instance = ?6, since_ns = ?7, \
+             phase = ?8, outcome = ?9, cut = ?10, forgotten = ?11, sinks = ?12, version = ?13 \
+             WHERE resource = ?1 AND session_id = ?4"
+        }
         Some(_) => {
             "UPDATE lease SET epoch = ?2, grant_id = ?3, session_id = ?4, owner_name = ?5, owner_instance = ?6, \
              since_ns = ?7, phase = ?8, outcome = ?9, cut = ?10, forgotten = ?11, sinks = ?12, version = ?13 \

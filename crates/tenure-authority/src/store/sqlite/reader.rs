@@ -77,8 +77,12 @@ impl Readers {
         Ok(self.connections.get(turn).ok_or_else(gone)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn read(&self, keys: &Keys) -> std::result::Result<Read, StoreError> {
-        let found = self.with(|connection| found(connection, keys))?;
+    /// Reads what a request needs, on the given connection or on one for reading.
+    pub(super) fn read(&self, keys: &Keys, connection: Option<&Connection>) -> std::result::Result<Read, StoreError> {
+        let found = match connection {
+            Some(connection) => found(connection, keys).map_err(|error| self.file.place.fault(&error))?,
+            None => self.with(|connection| found(connection, keys))?,
+        };
         self.file.check_origin(&found.meta)?;
         self.file.time.seen(found.newest_at);
         // After the records.

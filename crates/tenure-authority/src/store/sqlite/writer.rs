@@ -70,6 +70,14 @@ impl Writer {
         self.desk.commits.load(Ordering::Relaxed)
     }
 
+    /// The writing connection while nobody writes or waits: what it has written it need not read from the file again.
+    pub(super) fn idle(&self) -> Option<MutexGuard<'_, Connection>> {
+        if !self.desk.is_empty() {
+            return None;
+        }
+        self.desk.connection.try_lock().ok()
+    }
+
     pub(super) async fn swap(&self, swap: Swap, expected: Option<Version>) -> Made {
         let (answer, answered) = oneshot::channel();
         let _ticket = self.desk.put(swap, expected, answer);
