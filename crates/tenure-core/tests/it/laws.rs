@@ -166,6 +166,10 @@ proptest! {
                     }
                     Change::Lease(after) => {
                         let former = before.lease(&after.resource);
+                        if let Request::Announce { excused, .. } = &request {
+                            let sealed = after.sinks.iter().all(|(sink, mark)| mark.sealed || excused.contains(sink));
+                            prop_assert!(sealed, "announced without {:?}", after.sinks);
+                        }
                         prop_assert!(former.is_none_or(|former| invariants::leases_move_one_way(former, after)),
                             "{request:?}: {former:?} became {after:?}");
                         // A resource without a record starts above the floor.
@@ -292,6 +296,7 @@ proptest! {
             Forgetting::Above { epoch, .. } => prop_assert!(epoch > cut),
             Forgetting::Forget { floor: after } => {
                 prop_assert!(Some(after) >= floor && after >= cut);
+                prop_assert!(row.is_none_or(|row| row.epoch <= cut), "a row above the cut was dropped");
                 let sealing = seal(None, Some(after), &generation, &token, &generation, &BTreeSet::new());
                 prop_assert_eq!(matches!(sealing, Sealing::Seal(_)), token.epoch > after);
                 prop_assert!(admit(Rule::Sealed, None, Some(after), &generation, &token) != Admission::Admit);
