@@ -6,7 +6,8 @@ use crate::{
 };
 use alloc::collections::{BTreeMap, BTreeSet};
 
-/// What somebody asks of the authority. Every request may be sent again: the same request gets the same answer.
+/// What somebody asks of the authority. Every request may be sent again: a holder's gets the same answer, an operator's
+/// ([`Revoke`](Self::Revoke), [`Reopen`](Self::Reopen), [`ForgetRefused`](Self::ForgetRefused)) may find nothing left to do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Request {
     /// What time is it, and who are you. Asked before an opening.
