@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use tenure_authority::conformance::block_on;
 use tenure_authority::{AuthorityError, BootClock, Clock, Page, Store, StoreError};
+use tenure_core::Ttl;
 use tenure_core::decide::Reply;
 
 fn clock() -> Clock {
@@ -50,7 +51,7 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_space() {
         let filler = folder.join("filler");
         std::fs::write(&filler, vec![1; 200_000]).expect("there is space");
         let store: Arc<dyn Store> = sqlite(&folder.join("tenure.db"), clock());
-        let worker = Worker::open(Arc::clone(&store), 1, true);
+        let worker = Worker::open_for(Ttl::MAX.get(), Arc::clone(&store), 1, true);
         let (granted, error) = fill(&worker);
         assert!(matches!(error, AuthorityError::Store(StoreError::NotWritable(_))), "{error:?}");
         assert!(error.to_string().contains("free space"), "{error}");
@@ -84,7 +85,7 @@ fn a_commit_that_fails_is_unknown_and_whole() {
     const TEST: &str = "a_commit_that_fails_is_unknown_and_whole";
     if let Some(path) = child_of(TEST) {
         let store: Arc<dyn Store> = sqlite(&path, clock());
-        let worker = Worker::open(Arc::clone(&store), 1, true);
+        let worker = Worker::open_for(Ttl::MAX.get(), Arc::clone(&store), 1, true);
         let (granted, error) = fill(&worker);
         assert!(matches!(error, AuthorityError::Unknown), "{error:?}");
         let found = count(&store);

@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use tenure_authority::conformance::block_on;
 use tenure_authority::{BootClock, Clock, Page, Store, random_bits};
-use tenure_core::GrantId;
 use tenure_core::record::Event;
+use tenure_core::{GrantId, Ttl};
 
 fn clock() -> Clock {
     Clock::Boot(BootClock)
@@ -15,7 +15,8 @@ fn clock() -> Clock {
 
 /// Acquires and releases one resource so often, and says each epoch once its release is durable.
 fn cycles(path: &Path, worker: u64, name: &str, times: u64) -> Vec<u64> {
-    let worker_of = Worker::open(sqlite(path, clock()), worker, true);
+    // Nobody renews here, however long a busy machine takes.
+    let worker_of = Worker::open_for(Ttl::MAX.get(), sqlite(path, clock()), worker, true);
     let mut epochs = Vec::new();
     for _ in 0..times {
         // Drawn, since a process that comes after a killed one must not come with its ids.

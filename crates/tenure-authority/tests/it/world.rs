@@ -88,6 +88,10 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn open(store: Arc<dyn Store>, n: u64, on_this_host: bool) -> Self {
+        Self::open_for(TTL, store, n, on_this_host)
+    }
+
+    pub(crate) fn open_for(ttl: Duration, store: Arc<dyn Store>, n: u64, on_this_host: bool) -> Self {
         let worker = Self { authority: Authority::new(store), session: SessionId::from_bits(u128::from(n) + 1) };
         let read = block_on(worker.authority.store().read(&Keys::default())).expect("a read");
         let name = OwnerName::new(format!("worker-{n}")).expect("a name");
@@ -95,7 +99,7 @@ impl Worker {
             id: worker.session,
             owner: Owner { name, instance: InstanceId::from_bits(u128::from(n) + 1) },
             on_this_host,
-            ttl: Ttl::new(TTL).expect("within bounds"),
+            ttl: Ttl::new(ttl).expect("within bounds"),
             asked_at: read.now,
             seen: Seen::default(),
         };
