@@ -37,6 +37,7 @@ pub(super) fn from_opening_to_completion(subject: &Subject) {
 pub(super) fn a_takeover_happens_at_the_deadline(subject: &Subject) {
     let a = Worker::open(&subject.store, 1).expect("a session");
     let first = a.acquire("r", grant_id(1), &[]).expect("a grant").token;
+    a.acquire("s", grant_id(4), &[]).expect("a grant");
     subject.pass(Duration::from_nanos(1));
     let b = Worker::open(&subject.store, 2).expect("a session");
     match b.acquire("r", grant_id(2), &[]) {
@@ -52,6 +53,9 @@ pub(super) fn a_takeover_happens_at_the_deadline(subject: &Subject) {
             matches!(b.acquire("r", grant_id(2), &[]), Err(Refusal::Busy { remaining, .. }) if remaining.as_nanos() == 1)
         );
         subject.pass(Duration::from_nanos(1));
+        // Whoever asks ends the session in the way: nobody has to sweep, and its owner need not ask again.
+        let taken = b.acquire("s", grant_id(5), &[]).expect("at the deadline itself").token;
+        assert_eq!(taken.epoch.get(), 2);
         assert_eq!(a.renew(0), Err(Refusal::SessionEnded { why: Some(EndReason::Expired) }), "at the deadline itself");
     } else {
         subject.pass(TTL);

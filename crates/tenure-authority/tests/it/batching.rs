@@ -123,3 +123,30 @@ fn a_renewal_writes_one_row() {
     let renewed = table("SELECT json_array(renew_seq, deadline_ns) FROM session");
     assert_eq!(renewed, ["[1,12000000000]"]);
 }
+
+/// A runtime of one thread, whose tasks could each write for themselves as soon as they are polled.
+#[test]
+fn the_tasks_of_one_thread_share_commits_as_well() {
+    let place = Place::new();
+    let store = sqlite(&place.path, ManualClock::at(Duration::from_secs(1)).clock());
+    let worker = std::sync::Arc::new(Worker::open(store.clone(), 1, true));
+    let before = store.commits();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..CALLERS)
+            .map(|n| {
+                let worker = std::sync::Arc::clone(&worker);
+                tokio::spawn(
+                    async move { worker.authority.execute(&worker.acquiring(&format!("r{n}"), grant(n))).await },
+                )
+            })
+            .collect();
+        for task in tasks {
+            let answer = task.await.expect("no panic");
+            assert!(matches!(answer, Ok(Ok(_))), "{answer:?}");
+        }
+    });
+    let commits = store.commits() - before;
+    assert!(commits <= 4, "{CALLERS} tasks took {commits} commits");
+    assert_eq!(block_on(store.grants(worker.session)).expect("the grants").len(), 64);
+}
