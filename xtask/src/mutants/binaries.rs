@@ -1,6 +1,6 @@
 //! Test binaries: built by cargo, asked for their tests, and run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +11,9 @@ use serde_json::Value;
 
 /// A test that has not ended by then hangs. The slowest one takes a tenth of it.
 const LIMIT: Duration = Duration::from_mins(4);
+
+/// The binary of every package's integration tests.
+const INTEGRATION: &str = "it";
 
 /// The test binaries of one package, by the name of their target.
 #[derive(Debug, Default)]
@@ -30,15 +33,20 @@ pub(super) enum Ended {
 }
 
 impl Binaries {
-    /// Builds a package's library and integration tests.
+    /// Builds a package's unit tests and its integration tests, or only those of these targets.
     ///
     /// # Errors
     ///
     /// What the compiler says.
-    pub(super) fn build(tree: &Path, package: &str) -> Result<Self, String> {
+    pub(super) fn build(tree: &Path, package: &str, targets: Option<&BTreeSet<&str>>) -> Result<Self, String> {
+        let wants = |name: &str| targets.is_none_or(|targets| targets.contains(name));
+        let library = package.replace('-', "_");
+        let which = [(library.as_str(), &["--lib"][..]), (INTEGRATION, &["--test", INTEGRATION])];
+        let which = which.into_iter().filter(|(name, _)| wants(name)).flat_map(|(_, args)| args);
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let output = Command::new(cargo)
-            .args(["test", "--package", package, "--all-features", "--lib", "--test", "it", "--no-run"])
+            .args(["test", "--package", package, "--all-features", "--no-run"])
+            .args(which)
             .args(["--message-format", "json-render-diagnostics", "--quiet"])
             .env("CARGO_TARGET_DIR", tree.with_file_name("target"))
             .current_dir(tree)

@@ -80,10 +80,11 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         id: "I8",
-        what: "a new grant takes the epoch of the one before",
+        what: "a grant to another worker takes the epoch of the one before",
         file: LEASES,
         find: "let Ok(epoch) = Epoch::above(floor) else { return Decision::refuse(Refusal::EpochsExhausted) };",
-        replace: "let epoch = floor.unwrap_or(Epoch::FIRST);",
+        replace: "let Ok(next) = Epoch::above(floor) else { return Decision::refuse(Refusal::EpochsExhausted) };\n    \
+                  let epoch = before.filter(|lease| lease.owner != caller.owner).map_or(next, |lease| lease.epoch);",
         tests: &[
             Test::own("tenure_core::model::takeover::two_restores_are_closed_by_grant_ids"),
             Test::clause("tenure_authority::conformance::racing::one_resource_gives_each_epoch_once", MEMORY_STORE),
@@ -193,7 +194,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: LEASES,
         find: "let after = LeaseRecord { phase: Phase::Free, epoch: lease.epoch.max(shown.epoch), ..lease.clone() };",
         replace: "let after = LeaseRecord { phase: Phase::Free, ..lease.clone() };",
-        tests: &[Test::own("tenure_core::model::takeover::after_a_restore_progress_returns_by_what_the_sinks_show")],
+        tests: &[
+            Test::own(
+                "tenure_core::decide::grants::a_refusal_by_a_sink_frees_the_grant_and_the_next_epoch_is_above_both",
+            ),
+            Test::own(
+                "tenure_authority::field_reports::report_37_an_epoch_after_a_gap_is_above_everything_that_was_given",
+            ),
+        ],
     },
     Mutant {
         id: "C1",

@@ -61,7 +61,7 @@ fn unbroken(copy: &Copy, mutants: &[Mutant]) -> Result<Found, String> {
     let mut found = Found::new();
     for package in packages {
         eprintln!("building {package} with nothing broken");
-        let binaries = Binaries::build(copy.dir(), package)?;
+        let binaries = Binaries::build(copy.dir(), package, None)?;
         for (_, test) in tests.iter().filter(|(of, _)| of == package) {
             let (target, name) = binaries.find(test)?;
             match binaries.run(&target, &name)? {
@@ -94,9 +94,12 @@ fn one(copy: &Copy, mutant: &Mutant, found: &Found) -> Vec<(&'static Test, Outco
     let packages: BTreeSet<String> = mutant.tests.iter().map(Test::package).collect();
     let mut outcomes = Vec::new();
     for package in packages {
-        let binaries = Binaries::build(copy.dir(), &package);
-        for test in mutant.tests.iter().filter(|test| test.package() == package) {
-            let outcome = match (&binaries, found.get(&(package.clone(), entry(test)))) {
+        let tests = || mutant.tests.iter().filter(|test| test.package() == package);
+        let place = |test: &Test| found.get(&(package.clone(), entry(test)));
+        let targets = tests().filter_map(place).map(|(target, _)| target.as_str()).collect();
+        let binaries = Binaries::build(copy.dir(), &package, Some(&targets));
+        for test in tests() {
+            let outcome = match (&binaries, place(test)) {
                 (Ok(binaries), Some((target, name))) => match binaries.run(target, name) {
                     Ok(ended) => judge(test, ended, &log(copy, mutant, test)),
                     Err(what) => Outcome::Broken(what),
