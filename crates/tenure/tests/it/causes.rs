@@ -9,7 +9,7 @@ use std::time::Duration;
 use tenure::core::decide::Request;
 use tenure::core::record::{Event, Phase};
 use tenure::sink::Sink;
-use tenure::{Acquire, Checkpoint, GrantId, HeedError, Lease, Loss, Lost, Policy, Tenure, Token, Verdict};
+use tenure::{Acquire, Checkpoint, GrantId, HeedError, Lease, Loss, Lost, Policy, Tenure, Verdict};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
