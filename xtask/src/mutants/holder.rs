@@ -18,10 +18,17 @@ pub(super) const MUTANTS: &[Mutant] = &[
         find: "                lease.lose(loss);\n                give_up_steps(shared, kept, &lease).await;\n",
         replace: "                lease.lose(loss);\n                if false {\n                    \
                   give_up_steps(shared, kept, &lease).await;\n                }\n",
-        tests: &[
-            Test::own("tenure::sealing::one_receiver_that_cannot_be_sealed_keeps_the_takeover_from_being_announced"),
-            Test::own("tenure::cancel::a_receiver_that_never_answers_does_not_hold_the_resource"),
-        ],
+        tests: &[Test::own(
+            "tenure::sealing::one_receiver_that_cannot_be_sealed_keeps_the_takeover_from_being_announced",
+        )],
+    },
+    Mutant {
+        id: "V3",
+        what: "a receiver that never answers is waited for as if for ever",
+        file: "crates/tenure/src/keeper/sealing.rs",
+        find: "() = shared.pause(patience) => {",
+        replace: "() = shared.pause(patience * 1000) => {",
+        tests: &[Test::own("tenure::cancel::a_receiver_that_never_answers_does_not_hold_the_resource")],
     },
     Mutant {
         id: "C2",

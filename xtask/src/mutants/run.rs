@@ -38,9 +38,9 @@ pub fn run(root: &Path, mutants: &[Mutant]) -> Result<bool, String> {
     let copy = Copy::of(root, root.join(FOLDER).join("tree")).map_err(|error| format!("copying the tree: {error}"))?;
     let found = unbroken(&copy, mutants)?;
     let mut rows = Vec::new();
-    for mutant in mutants {
+    for (number, mutant) in mutants.iter().enumerate() {
         eprintln!("breaking {}: {}", mutant.id, mutant.what);
-        let (outcomes, span) = timed(|| one(&copy, mutant, &found));
+        let (outcomes, span) = timed(|| one(&copy, number, mutant, &found));
         for (test, outcome) in outcomes {
             eprintln!("  {} {}", outcome.says(), test.name);
             rows.push((mutant, test, outcome, span.as_secs()));
@@ -84,7 +84,7 @@ fn path(test: &Test) -> &'static str {
     test.name.split_once("::").map_or(test.name, |(_, path)| path)
 }
 
-fn one(copy: &Copy, mutant: &Mutant, found: &Found) -> Vec<(&'static Test, Outcome)> {
+fn one(copy: &Copy, number: usize, mutant: &Mutant, found: &Found) -> Vec<(&'static Test, Outcome)> {
     let all = |what: &str| mutant.tests.iter().map(|test| (test, Outcome::Broken(what.to_owned()))).collect::<Vec<_>>();
     let broken = copy.read(mutant.file).map_err(|error| error.to_string()).and_then(|text| mutant.applied(&text));
     let broken = match broken.and_then(|text| copy.with(mutant.file, &text).map_err(|error| error.to_string())) {
@@ -101,7 +101,7 @@ fn one(copy: &Copy, mutant: &Mutant, found: &Found) -> Vec<(&'static Test, Outco
         for test in tests() {
             let outcome = match (&binaries, place(test)) {
                 (Ok(binaries), Some((target, name))) => match binaries.run(target, name) {
-                    Ok(ended) => judge(test, ended, &log(copy, mutant, test)),
+                    Ok(ended) => judge(test, ended, &log(copy, number, mutant, test)),
                     Err(what) => Outcome::Broken(what),
                 },
                 (Err(what), _) => Outcome::Broken(format!("does not compile:\n{what}")),
@@ -130,9 +130,9 @@ fn judge(test: &Test, ended: Ended, log: &Path) -> Outcome {
 }
 
 /// Where the words of a failing test are kept.
-fn log(copy: &Copy, mutant: &Mutant, test: &Test) -> std::path::PathBuf {
+fn log(copy: &Copy, number: usize, mutant: &Mutant, test: &Test) -> std::path::PathBuf {
     let name = test.name.rsplit("::").next().unwrap_or_default();
-    copy.dir().with_file_name(format!("{}-{name}.txt", mutant.id))
+    copy.dir().with_file_name(format!("{:02}-{}-{name}.txt", number + 1, mutant.id))
 }
 
 impl Outcome {

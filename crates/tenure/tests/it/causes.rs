@@ -188,6 +188,8 @@ async fn the_first_renewal_that_fails_under_the_strict_policy() {
 async fn a_deadline_that_passed() {
     let stage = Stage::new();
     let watched = Watched::of(stage.worker("a").await, |wish| wish).await;
+    // The keeper is asleep until its next renewal, by a timer that does not count suspend.
+    stage.let_keepers_run().await;
     // In one jump, as after a suspend: no renewal was tried in between.
     stage.advance(timing().belief());
     watched.ends_by(&stage, Loss::DeadlinePassed).await;
