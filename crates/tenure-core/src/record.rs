@@ -8,4 +8,4 @@ mod session;
 pub use authority::AuthorityRecord;
 pub use history::{Event, Seen, Transition};
 pub use lease::{LeaseRecord, Phase, SinkMark};
-pub use session::{EndReason, Holdings, Owner, SessionRecord, SessionState, Standing};
+pub use session::{EndReason, Grant, Holdings, Owner, SessionRecord, SessionState, Standing};

@@ -1,4 +1,4 @@
-use super::records::{Worker, grant_id, resource};
+use super::records::{Worker, grant, grant_id, resource};
 use super::{Subject, waker};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -32,7 +32,7 @@ pub(super) fn a_dropped_request_is_done_or_not_done(subject: &Subject) {
             |grant| rows.iter().filter(move |(_, row)| row.grant == Some(grant) && row.event == Event::Granted);
         assert_eq!(granted(grant_id(polls)).count(), 1, "after {polls} polls");
         let keys = Keys { session: Some(worker.session), ..Keys::default() };
-        let expected = (0..=polls).map(grant_id).collect();
+        let expected = (0..=polls).map(|n| grant(1, n)).collect();
         assert_eq!(subject.read(&keys).view.holdings, expected, "after {polls} polls");
         if finished {
             return;

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::decide::{Change, Granted, Keys, Refusal, Reply, Request, Swap};
-use tenure_core::record::{Event, LeaseRecord, Owner, Phase, Seen, SessionRecord, SessionState, SinkMark, Transition};
+use tenure_core::record::{
+    Event, Grant, LeaseRecord, Owner, Phase, Seen, SessionRecord, SessionState, SinkMark, Transition,
+};
 use tenure_core::{
     AuthorityClock, Epoch, GrantId, InstanceId, Instant, OwnerName, ResourceName, SessionId, SinkId, Token, Ttl,
 };
@@ -39,6 +41,11 @@ pub(super) fn owner(n: u64) -> Owner {
 /// The n-th session of a test.
 pub(super) fn session_id(n: u64) -> SessionId {
     SessionId::from_bits(spread(n))
+}
+
+/// The grant of this id under an epoch.
+pub(super) fn grant(epoch: u64, n: u64) -> Grant {
+    Grant { epoch: Epoch::new(epoch).expect("an epoch"), id: grant_id(n) }
 }
 
 /// The n-th grant of a test.

@@ -1,5 +1,5 @@
 use super::Subject;
-use super::records::{Worker, grant_id, held, session, session_id, swap};
+use super::records::{Worker, grant, grant_id, held, session, session_id, swap};
 use crate::store::{SwapOutcome, Version};
 use std::collections::BTreeSet;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
@@ -110,15 +110,15 @@ pub(super) fn holdings_follow_the_grants(subject: &Subject) {
     let (a, b) = (subject.opened(1), subject.opened(2));
     let now = subject.read(&Keys::default()).now;
     let holdings = |id| subject.read_session(id).view.holdings;
-    let set = |grants: &[u64]| grants.iter().map(|n| grant_id(*n)).collect::<Holdings>();
+    let set = |grants: &[(u64, u64)]| grants.iter().map(|(epoch, n)| grant(*epoch, *n)).collect::<Holdings>();
     let put = |lease: LeaseRecord| subject.make(Change::Lease(lease), Event::Granted);
     put(held("r", 1, grant_id(1), &a, now));
     put(LeaseRecord { phase: Phase::Sealing, ..held("s", 1, grant_id(2), &a, now) });
-    assert_eq!(holdings(a.id), set(&[1, 2]), "a grant counts while it is sealed and while it is held");
+    assert_eq!(holdings(a.id), set(&[(1, 1), (1, 2)]), "a grant counts while it is sealed and while it is held");
     put(held("s", 1, grant_id(2), &a, now));
-    assert_eq!(holdings(a.id), set(&[1, 2]), "an announcement changes nothing");
+    assert_eq!(holdings(a.id), set(&[(1, 1), (1, 2)]), "an announcement changes nothing");
     put(held("r", 2, grant_id(3), &b, now));
-    assert_eq!((holdings(a.id), holdings(b.id)), (set(&[2]), set(&[3])), "a takeover moves it");
+    assert_eq!((holdings(a.id), holdings(b.id)), (set(&[(1, 2)]), set(&[(2, 3)])), "a takeover moves it");
     put(LeaseRecord { phase: Phase::Free, ..held("s", 1, grant_id(2), &a, now) });
     assert_eq!(holdings(a.id), Holdings::default(), "a release takes it out");
     let outcome = tenure_core::Outcome::new("done").expect("an outcome");
@@ -128,7 +128,7 @@ pub(super) fn holdings_follow_the_grants(subject: &Subject) {
     put(held("t", 1, grant_id(5), &b, now));
     let cut = tenure_core::Epoch::FIRST;
     put(LeaseRecord { phase: Phase::Retiring { cut, forgotten: [].into() }, ..held("r", 3, grant_id(4), &b, now) });
-    assert_eq!(holdings(b.id), set(&[5]), "a retirement takes it out");
+    assert_eq!(holdings(b.id), set(&[(1, 5)]), "a retirement takes it out");
     subject.make(Change::DropLease(super::records::resource("t")), Event::Retired);
     assert_eq!(holdings(b.id), Holdings::default(), "so does the end of the record");
     let grants = super::block_on(subject.store.grants(b.id)).expect("the grants");
@@ -137,9 +137,12 @@ pub(super) fn holdings_follow_the_grants(subject: &Subject) {
     put(held("u", 1, grant_id(6), &a, now));
     subject.make(Change::DropSession(a.id), Event::Swept);
     subject.make(Change::Session(a.clone()), Event::Opened);
-    assert_eq!(holdings(a.id), set(&[6]));
+    assert_eq!(holdings(a.id), set(&[(1, 6)]));
     let grants = super::block_on(subject.store.grants(a.id)).expect("the grants");
-    assert_eq!(grants.iter().map(|lease| lease.grant).collect::<Holdings>(), set(&[6]));
+    assert_eq!(
+        grants.iter().filter_map(LeaseRecord::holding).map(|(_, grant)| grant).collect::<Holdings>(),
+        set(&[(1, 6)])
+    );
 }
 
 /// A renewal that was read before a grant keeps the grant, and a grant that was read before a renewal is made.
@@ -158,7 +161,7 @@ pub(super) fn a_renewal_and_a_grant_do_not_disturb_each_other(subject: &Subject)
     assert_eq!(subject.swap(renewal, read.versions.caller), SwapOutcome::Done);
     let after = subject.read_session(worker.session).view;
     assert_eq!(after.caller, Some(renewed));
-    assert_eq!(after.holdings, [grant_id(1)].into_iter().collect());
+    assert_eq!(after.holdings, [grant(1, 1)].into_iter().collect());
     match worker.renew(1) {
         Ok(Reply::Renewed { holdings, .. }) => assert_eq!(holdings, after.holdings),
         other => unreachable!("a renewal is answered with one, not {other:?}"),

@@ -150,7 +150,7 @@ impl State {
     }
 
     /// Takes the former grant out of its session's fingerprint and puts the new one into its own.
-    fn toggle(&mut self, holdings: [Option<(SessionId, tenure_core::GrantId)>; 2]) {
+    fn toggle(&mut self, holdings: [Option<(SessionId, tenure_core::record::Grant)>; 2]) {
         for (session, grant) in holdings.into_iter().flatten() {
             let toggled = self.holdings.get(&session).copied().unwrap_or_default().toggled(grant);
             if toggled == Holdings::default() {

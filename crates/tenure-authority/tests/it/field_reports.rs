@@ -10,7 +10,7 @@ use tenure_authority::conformance::block_on;
 use tenure_authority::conformance::faults::{FaultStore, Point, When};
 use tenure_authority::{Page, Store};
 use tenure_core::decide::{Keys, Refusal, Reply, Request, SinkRefusal};
-use tenure_core::record::{EndReason, Event, Holdings};
+use tenure_core::record::{EndReason, Event, Grant, Holdings};
 use tenure_core::{Actor, Epoch};
 
 /// Two stores behave alike: one in memory, one in a file.
@@ -71,7 +71,7 @@ fn report_57_a_claim_whose_answer_was_lost_is_found_or_ends_with_its_session() {
             }));
         }
         hang.release();
-        let held: Holdings = [grant(1), grant(2)].into_iter().collect();
+        let held: Holdings = [grant(1), grant(2)].map(|id| Grant { epoch: Epoch::FIRST, id }).into_iter().collect();
         match worker.renew(0) {
             Ok(Reply::Renewed { holdings, .. }) => assert_eq!(holdings, held, "the next renewal shows it"),
             other => panic!("{other:?}"),

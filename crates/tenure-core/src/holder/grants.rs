@@ -1,5 +1,5 @@
-use crate::GrantId;
-use crate::record::Holdings;
+use crate::record::{Grant, Holdings};
+use crate::{Epoch, GrantId};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
@@ -20,9 +20,9 @@ pub struct KnownGrants {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Held by our account, but gone: lost.
-    pub gone: Vec<GrantId>,
+    pub gone: Vec<Grant>,
     /// There, but nobody here knows it: to be released.
-    pub strange: Vec<GrantId>,
+    pub strange: Vec<Grant>,
 }
 
 impl KnownGrants {
@@ -32,11 +32,12 @@ impl KnownGrants {
         self.moves += 1;
     }
 
-    /// The request is settled: whether the holder counted the grant as its own before, and whether it does now.
-    pub fn settled(&mut self, grant: GrantId, before: bool, now: bool) {
-        self.under_way.remove(&grant);
-        if before != now {
-            self.fingerprint = self.fingerprint.toggled(grant);
+    /// The request is settled: under which epoch the holder counted the grant as its own before, and under which it does
+    /// now; `None` when it did not, or does not.
+    pub fn settled(&mut self, id: GrantId, before: Option<Epoch>, now: Option<Epoch>) {
+        self.under_way.remove(&id);
+        for epoch in [before, now].into_iter().flatten() {
+            self.fingerprint = self.fingerprint.toggled(Grant { epoch, id });
         }
         self.moves += 1;
     }
@@ -70,11 +71,11 @@ impl KnownGrants {
     /// for; `held` says which are held now.
     pub fn compare(
         &self,
-        listed: &BTreeSet<GrantId>,
-        asked: &BTreeSet<GrantId>,
-        held: impl Fn(GrantId) -> bool,
+        listed: &BTreeSet<Grant>,
+        asked: &BTreeSet<Grant>,
+        held: impl Fn(Grant) -> bool,
     ) -> Difference {
-        let settled = |grant: &GrantId| !self.under_way.contains(grant);
+        let settled = |grant: &Grant| !self.under_way.contains(&grant.id);
         let gone = asked.iter().filter(|grant| settled(grant) && held(**grant) && !listed.contains(grant));
         let strange = listed.iter().filter(|grant| settled(grant) && !held(**grant) && !asked.contains(grant));
         Difference { gone: gone.copied().collect(), strange: strange.copied().collect() }

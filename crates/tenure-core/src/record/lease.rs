@@ -1,4 +1,4 @@
-use super::Owner;
+use super::{Grant, Owner};
 use crate::{AuthorityClock, Epoch, Generation, GrantId, Instant, Outcome, ResourceName, SessionId, SinkId, Token};
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ impl LeaseRecord {
 
     /// The grant that stands, with its session.
     #[must_use]
-    pub fn holding(&self) -> Option<(SessionId, GrantId)> {
-        self.is_granted().then_some((self.session, self.grant))
+    pub fn holding(&self) -> Option<(SessionId, Grant)> {
+        self.is_granted().then_some((self.session, Grant { epoch: self.epoch, id: self.grant }))
     }
 }

@@ -1,5 +1,5 @@
 use super::AuthorityRecord;
-use crate::{AuthorityClock, GrantId, InstanceId, Instant, OwnerName, SessionId, Ttl};
+use crate::{AuthorityClock, Epoch, GrantId, InstanceId, Instant, OwnerName, SessionId, Token, Ttl};
 use core::fmt;
 
 /// Who holds: a name for people, and one process start for the protocol.
@@ -124,18 +124,47 @@ impl SessionRecord {
     }
 }
 
+/// One grant of a resource, without the resource's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Grant {
+    /// Under which epoch.
+    pub epoch: Epoch,
+    /// By which request.
+    pub id: GrantId,
+}
+
+impl Grant {
+    /// The id and the epoch in one word. Multiplication and shifts keep `mixed(a, 1) ^ mixed(b, 2)` apart from
+    /// `mixed(a, 2) ^ mixed(b, 1)`; the constants are odd, so that nothing is lost.
+    const fn mixed(self) -> u128 {
+        #[expect(clippy::cast_lossless, reason = "`From` is not const")]
+        let epoch = self.epoch.get() as u128;
+        let word = self.id.bits() ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let word = (word ^ (word >> 67)).wrapping_mul(0xda94_2042_e4dd_58b5_94d0_49bb_1331_11eb);
+        word ^ (word >> 59)
+    }
+}
+
+impl From<&Token> for Grant {
+    fn from(token: &Token) -> Self {
+        Self { epoch: token.epoch, id: token.grant }
+    }
+}
+
 /// A fingerprint of the grants that stand on a session: it lets a holder notice, at a cost that does not grow with what
 /// it holds, that a grant is gone or is there without its knowing.
 ///
-/// Grant ids are random, so two different sets have equal fingerprints with a chance of one in 2^128.
+/// It is made of epochs as well as ids: a late duplicate of an old request brings an old id back under a new epoch, and
+/// would otherwise hide that the first grant was taken away. Ids are random and are mixed, so two different sets have
+/// equal fingerprints with a chance of about one in 2^128.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holdings(u128);
 
 impl Holdings {
     /// Adds the grant if it is not in the set, takes it out if it is.
     #[must_use]
-    pub const fn toggled(self, grant: GrantId) -> Self {
-        Self(self.0 ^ grant.bits())
+    pub const fn toggled(self, grant: Grant) -> Self {
+        Self(self.0 ^ grant.mixed())
     }
 
     /// The fingerprint as stores keep it.
@@ -151,8 +180,8 @@ impl Holdings {
     }
 }
 
-impl FromIterator<GrantId> for Holdings {
-    fn from_iter<I: IntoIterator<Item = GrantId>>(grants: I) -> Self {
+impl FromIterator<Grant> for Holdings {
+    fn from_iter<I: IntoIterator<Item = Grant>>(grants: I) -> Self {
         grants.into_iter().fold(Self::default(), Self::toggled)
     }
 }

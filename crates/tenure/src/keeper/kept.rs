@@ -9,8 +9,8 @@ use std::time::Duration;
 use tenure_authority::{AuthorityError, random_bits};
 use tenure_core::decide::{Refusal, Reply, Request};
 use tenure_core::holder::{Gate, HeldSession, KnownGrants, Policy, RenewAnswer, SessionStep};
-use tenure_core::record::Holdings;
-use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, SessionId, Timing};
+use tenure_core::record::{Grant, Holdings, LeaseRecord};
+use tenure_core::{Epoch, GrantId, HolderClock, Instant, Loss, ResourceName, SessionId, Timing, Token};
 
 /// A session of this process, and the task that keeps it alive.
 pub(super) struct Kept {
@@ -78,7 +78,7 @@ impl Kept {
         locked(&self.state).known.began(grant);
     }
 
-    pub(super) fn settled(&self, grant: GrantId, before: bool, now: bool) {
+    pub(super) fn settled(&self, grant: GrantId, before: Option<Epoch>, now: Option<Epoch>) {
         locked(&self.state).known.settled(grant, before, now);
     }
 }
@@ -246,7 +246,7 @@ impl Shared {
     async fn compare_grants(self: &Arc<Self>, kept: &Arc<Kept>) {
         let mine =
             || self.slots.held().into_iter().filter(|held| held.session().id == kept.id && held.loss().is_none());
-        let asked: BTreeSet<GrantId> = mine().map(|held| held.token().grant).collect();
+        let asked: BTreeSet<Grant> = mine().map(|held| Grant::from(held.token())).collect();
         let listed = tokio::select! {
             biased;
             listed = self.authority.grants(kept.id) => listed,
@@ -254,15 +254,16 @@ impl Shared {
         };
         let Ok(listed) = listed else { return };
         let held: Vec<Arc<Held>> = mine().collect();
-        let now_held: BTreeSet<GrantId> = held.iter().map(|held| held.token().grant).collect();
-        let grants = listed.iter().map(|lease| lease.grant).collect();
+        let now_held: BTreeSet<Grant> = held.iter().map(|held| Grant::from(held.token())).collect();
+        let listed: Vec<Token> = listed.iter().map(LeaseRecord::token).collect();
+        let grants = listed.iter().map(Grant::from).collect();
         let found = locked(&kept.state).known.compare(&grants, &asked, |grant| now_held.contains(&grant));
-        for held in held.iter().filter(|held| found.gone.contains(&held.token().grant)) {
+        for held in held.iter().filter(|held| found.gone.contains(&Grant::from(held.token()))) {
             held.lose(Loss::Revoked);
         }
-        for lease in listed.iter().filter(|lease| found.strange.contains(&lease.grant)) {
-            tracing::warn!(owner = %self.owner, resource = %lease.resource, epoch = lease.epoch.get(), "unknown grant released");
-            let _ = self.ask(&Request::Release { token: lease.token() }, kept.timing.attempt()).await;
+        for token in listed.into_iter().filter(|token| found.strange.contains(&Grant::from(token))) {
+            tracing::warn!(owner = %self.owner, resource = %token.resource, epoch = token.epoch.get(), "unknown grant released");
+            let _ = self.ask(&Request::Release { token }, kept.timing.attempt()).await;
         }
     }
 

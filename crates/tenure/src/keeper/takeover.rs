@@ -129,7 +129,7 @@ impl Attempts<'_> {
         kept.began(grant);
         let mut lease = HeldLease::new(self.wish.resource.clone(), grant, sealed_sinks(&self.wish.sinks));
         if let Err(attempt) = self.ask_for(kept, &mut lease).await {
-            kept.settled(grant, false, false);
+            kept.settled(grant, None, None);
             return attempt;
         }
         let driven = tokio::select! {
@@ -201,7 +201,7 @@ impl Attempts<'_> {
         let wanted = !self.reply.is_closed();
         match (driven, token) {
             (Ok(()), Some(token)) if lease.may_write() && open && wanted => {
-                kept.settled(token.grant, false, true);
+                kept.settled(token.grant, None, Some(token.epoch));
                 Attempt::Taken(self.hand_out(kept, token))
             }
             (driven, _) => {
@@ -212,7 +212,7 @@ impl Attempts<'_> {
                 };
                 lease.lose(loss);
                 give_up_steps(shared, kept, &lease).await;
-                kept.settled(lease.grant(), false, false);
+                kept.settled(lease.grant(), None, None);
                 match driven {
                     Ok(()) | Err(Trouble::Lost) => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
                     Err(Trouble::Refused(refusal)) => {

@@ -61,17 +61,17 @@ impl Keeper {
                 Ok(Ok(_)) => {
                     // One that was lost meanwhile is settled, once, by what it owes.
                     if held.latch(Loss::Ended) {
-                        session.settled(token.grant, true, false);
+                        session.settled(token.grant, Some(token.epoch), None);
                         session.leave();
                         shared.slots.free(&token.resource);
                     }
                 }
                 Ok(Err(_)) => {
-                    session.settled(token.grant, true, true);
+                    session.settled(token.grant, None, None);
                     held.lose(Loss::CheckRefused);
                 }
                 Err(_) => {
-                    session.settled(token.grant, true, true);
+                    session.settled(token.grant, None, None);
                     held.lose(Loss::CheckUnanswered);
                 }
             }
@@ -180,7 +180,7 @@ impl Debt {
         let answer = shared.insist(&request, session.timing.attempt(), until).await;
         // Not ours any more, whatever the answer: a grant that stands still is then strange at the next renewal, and
         // released again.
-        session.settled(token.grant, true, false);
+        session.settled(token.grant, Some(token.epoch), None);
         session.leave();
         shared.slots.free(&token.resource);
         answer

@@ -4,8 +4,10 @@ use super::row::{self, Meta, authority_columns, lease_columns, session_columns};
 use crate::store::Version;
 use rusqlite::{Connection, OptionalExtension, Result};
 use tenure_core::decide::{Change, Swap};
-use tenure_core::record::{AuthorityRecord, Event, Holdings, LeaseRecord, SessionRecord, SessionState, Transition};
-use tenure_core::{GrantId, ResourceName, SessionId};
+use tenure_core::record::{
+    AuthorityRecord, Event, Grant, Holdings, LeaseRecord, SessionRecord, SessionState, Transition,
+};
+use tenure_core::{ResourceName, SessionId};
 
 const META: &str = concat!("SELECT ", authority_columns!(), " FROM meta m");
 const SESSION: &str = concat!("SELECT ", session_columns!("s"), " FROM session s WHERE s.id = ?1");
@@ -119,7 +121,8 @@ fn put_session(connection: &Connection, meta: &Meta, after: &SessionRecord, expe
         version.cast_signed(),
     ))?;
     if before.is_none() {
-        let holdings: Holdings = grants(connection, after.id)?.iter().map(|lease| lease.grant).collect();
+        let holdings: Holdings =
+            grants(connection, after.id)?.iter().filter_map(|lease| lease.holding()).map(|(_, grant)| grant).collect();
         if holdings != Holdings::default() {
             put_holdings(connection, after.id, holdings)?;
         }
@@ -210,8 +213,8 @@ fn remember_dropped(connection: &Connection, meta: &mut Meta, dropped: Option<Ve
 /// Takes the former grant out of its session's fingerprint and puts the new one into its own.
 fn toggle(
     connection: &Connection,
-    before: Option<(SessionId, GrantId)>,
-    after: Option<(SessionId, GrantId)>,
+    before: Option<(SessionId, Grant)>,
+    after: Option<(SessionId, Grant)>,
 ) -> Result<()> {
     if before == after {
         return Ok(());

@@ -113,8 +113,13 @@ impl ModelStore {
         let caller = keys.session.and_then(|id| self.sessions.get(&id));
         let lease = keys.resource.as_ref().and_then(|resource| self.leases.get(resource));
         let holder = lease.and_then(|lease| self.sessions.get(&lease.record.session));
-        let holdings: Holdings =
-            keys.session.into_iter().flat_map(|id| self.grants(id)).map(|lease| lease.grant).collect();
+        let holdings: Holdings = keys
+            .session
+            .into_iter()
+            .flat_map(|id| self.grants(id))
+            .filter_map(|lease| lease.holding())
+            .map(|(_, grant)| grant)
+            .collect();
         Read {
             authority: Some(self.authority.version),
             caller: caller.map(|it| it.version),
