@@ -13,7 +13,7 @@ cargo xtask test --only STEP     one step (may be repeated)
 cargo xtask test --list          the steps
 cargo xtask bench [-- ARGS]      the benches; ARGS go to each of them
 cargo xtask break [ID...]        breaks each guarantee of GUARANTEES.md (or these) on purpose, in a copy of the tree, and
-                                 watches whether its tests notice; takes half an hour
+                                 watches whether its tests notice; takes some ten minutes
 cargo xtask break --list [ID...] what would be broken
 cargo xtask help                 this text
 ";

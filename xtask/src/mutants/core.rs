@@ -18,7 +18,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: FENCE,
         find: "Order::Older => Sealing::Stale { epoch: row.epoch, grant: row.grant },",
         replace: "Order::Older => Sealing::Seal(registered(token, generation, row.seal_no + 1, enrolled.clone())),",
-        tests: &[TWO_SINKS],
+        tests: &[TWO_SINKS, Test::clause("tenure_sink::conformance::races::the_newest_stands_last", SEALED_SQLITE)],
     },
     Mutant {
         id: "I2",

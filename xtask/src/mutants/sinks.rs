@@ -49,6 +49,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         tests: &[Test::clause("tenure_sink::conformance::operations::once_across_epochs", SEALED_SQLITE)],
     },
     Mutant {
+        id: "L4",
+        what: "two writers are in a turn of the same resource at once",
+        file: FILE_TURN,
+        find: "Hold::wait(folder, &records.guard(), Mode::Alone, &mut left)?;",
+        replace: "Hold::wait(folder, &records.guard(), Mode::Shared, &mut left)?;",
+        tests: &[Test::clause("tenure_sink::conformance::races::one_effect_in_a_race", SEALED_FILES)],
+    },
+    Mutant {
+        id: "I2",
+        what: "a seal does not wait for a write that is under way",
+        file: FILE_TURN,
+        find: "Hold::wait(folder, &records.guard(), Mode::Alone, &mut left)?;",
+        replace: "Hold::wait(folder, &records.guard(), Mode::Shared, &mut left)?;",
+        tests: &[Test::own("tenure_sink::processes::i2_two_processes_race_a_seal_at_files")],
+    },
+    Mutant {
         id: "V4",
         what: "a seal that gives up does not name the cause",
         file: "crates/tenure-sink/src/sqlite/failure.rs",
