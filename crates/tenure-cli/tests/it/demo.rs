@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn tenure(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tenure")).args(args).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_tenure")).args(args).output().expect("the command can be started")
 }
 
 fn published() -> PathBuf {

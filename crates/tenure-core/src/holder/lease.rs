@@ -1,4 +1,5 @@
 use crate::decide::{Granted, SinkRefusal};
+use crate::fence::Sealing;
 use crate::{Generation, GrantId, Loss, Outcome, ResourceName, SinkId, Token};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -105,6 +106,19 @@ pub enum SealAnswer {
         /// Whether it is another grant of the same epoch.
         conflict: bool,
     },
+}
+
+impl From<Sealing> for SealAnswer {
+    fn from(sealing: Sealing) -> Self {
+        let refused = |epoch, grant, conflict| Self::Refused { shown: SinkRefusal { epoch, grant }, conflict };
+        match sealing {
+            Sealing::Seal(row) => Self::Sealed { enrolled: row.enrolled },
+            Sealing::WrongGeneration { .. } => Self::WrongGeneration,
+            Sealing::Stale { epoch, grant } => refused(epoch, Some(grant), false),
+            Sealing::Conflict { epoch, grant } => refused(epoch, Some(grant), true),
+            Sealing::BelowFloor { floor } => refused(floor, None, false),
+        }
+    }
 }
 
 impl HeldLease {

@@ -137,7 +137,6 @@ impl Grant {
     /// The id and the epoch in one word. Multiplication and shifts keep `mixed(a, 1) ^ mixed(b, 2)` apart from
     /// `mixed(a, 2) ^ mixed(b, 1)`; the constants are odd, so that nothing is lost.
     const fn mixed(self) -> u128 {
-        #[expect(clippy::cast_lossless, reason = "`From` is not const")]
         let epoch = self.epoch.get() as u128;
         let word = self.id.bits() ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
         let word = (word ^ (word >> 67)).wrapping_mul(0xda94_2042_e4dd_58b5_94d0_49bb_1331_11eb);

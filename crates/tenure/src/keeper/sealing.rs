@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_authority::AuthorityError;
-use tenure_core::decide::{Refusal, Request, SinkRefusal};
+use tenure_core::decide::{Refusal, Request};
 use tenure_core::fence::{Rule, Sealing};
-use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep, SealAnswer};
+use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
 use tenure_core::{Generation, HolderClock, Instant, Loss, ResourceName, SinkId};
 use tenure_sink::{Description, Sink, SinkError};
 use tokio::task::JoinSet;
@@ -81,7 +81,7 @@ pub(super) async fn drive(
                     lease.handle_described(&id, found.generation, enrolled);
                 }
                 Done::Sealed(generation, Ok(sealing)) => {
-                    lease.handle_seal(&id, &generation, answer_of(sealing));
+                    lease.handle_seal(&id, &generation, sealing.into());
                 }
                 Done::Described(Err(error)) | Done::Sealed(_, Err(error)) => return Err(Trouble::Sink(id, error)),
             }
@@ -92,22 +92,6 @@ pub(super) async fn drive(
 enum Done {
     Described(Result<Description, SinkError>),
     Sealed(Generation, Result<Sealing, SinkError>),
-}
-
-fn answer_of(sealing: Sealing) -> SealAnswer {
-    match sealing {
-        Sealing::Seal(row) => SealAnswer::Sealed { enrolled: row.enrolled },
-        Sealing::WrongGeneration { .. } => SealAnswer::WrongGeneration,
-        Sealing::Stale { epoch, grant } => {
-            SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: false }
-        }
-        Sealing::Conflict { epoch, grant } => {
-            SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: true }
-        }
-        Sealing::BelowFloor { floor } => {
-            SealAnswer::Refused { shown: SinkRefusal { epoch: floor, grant: None }, conflict: false }
-        }
-    }
 }
 
 async fn tell_authority(

@@ -44,7 +44,7 @@ fn a_grant_that_came_after_the_list_was_asked_for_is_not_gone() {
 #[test]
 fn an_old_id_under_a_new_epoch_is_another_grant() {
     let second = Epoch::new(2).unwrap();
-    let [a, b] = [7, 8].map(|id| grant(id));
+    let [a, b] = [7, 8].map(grant);
     let later = |grant: Grant| Grant { epoch: second, ..grant };
     let mut known = KnownGrants::default();
     known.began(a.id);

@@ -5,8 +5,8 @@ use super::sink::{Fencing, Sink};
 use super::{ForgetMessage, Grant, SealMessage, State, Takeover, Without, operator, resource, sink_id, sink_index};
 use std::collections::BTreeSet;
 use tenure_core::decide::{Change, Refusal, Reply, Request, SinkRefusal};
-use tenure_core::fence::{Admission, Forgetting, Sealing};
-use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep, SealAnswer};
+use tenure_core::fence::{Admission, Forgetting};
+use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
 use tenure_core::record::{LeaseRecord, Owner, Phase, Seen};
 use tenure_core::{GrantId, InstanceId, Loss, OwnerName, SessionId, StoreIdentity, Token, Ttl, Verdict, invariants};
 
@@ -157,21 +157,8 @@ impl State {
     pub(super) fn deliver_seal(&mut self, model: &Takeover, message: &SealMessage) {
         let token = self.token(message.grant);
         let answer = self.sinks[message.sink].seal(model, &token, &message.generation, &message.enrolled);
-        let answer = match answer {
-            Sealing::Seal(row) => SealAnswer::Sealed { enrolled: row.enrolled },
-            Sealing::WrongGeneration { .. } => SealAnswer::WrongGeneration,
-            Sealing::Stale { epoch, grant } => {
-                SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: false }
-            }
-            Sealing::Conflict { epoch, grant } => {
-                SealAnswer::Refused { shown: SinkRefusal { epoch, grant: Some(grant) }, conflict: true }
-            }
-            Sealing::BelowFloor { floor } => {
-                SealAnswer::Refused { shown: SinkRefusal { epoch: floor, grant: None }, conflict: false }
-            }
-        };
         let lease = &mut self.grants[message.grant].lease;
-        lease.handle_seal(&sink_id(message.sink), &message.generation, answer);
+        lease.handle_seal(&sink_id(message.sink), &message.generation, answer.into());
         if lease.without_adapter().is_some() {
             lease.lose(Loss::SealRefused);
         }
