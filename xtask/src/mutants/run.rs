@@ -46,6 +46,7 @@ pub fn run(root: &Path, mutants: &[Mutant]) -> Result<bool, String> {
             rows.push((mutant, test, outcome, span.as_secs()));
         }
     }
+    rows.sort_by_key(|(mutant, ..)| place(mutant.id));
     println!("\n{}", table(&rows));
     let noticed = rows.iter().filter(|(_, _, outcome, _)| *outcome == Outcome::Noticed).count();
     let ids: BTreeSet<_> = mutants.iter().map(|mutant| mutant.id).collect();
@@ -145,6 +146,12 @@ impl Outcome {
             Self::Broken(what) => what,
         }
     }
+}
+
+/// The order of GUARANTEES.md.
+fn place(id: &str) -> (Option<usize>, u32) {
+    let (letter, number) = id.split_at_checked(1).unwrap_or_default();
+    ("ILVC".find(letter), number.parse().unwrap_or_default())
 }
 
 fn table(rows: &[(&Mutant, &Test, Outcome, u64)]) -> String {

@@ -1,4 +1,4 @@
-use super::{Outcome, entry, judge, table};
+use super::{Outcome, entry, judge, place, table};
 use crate::mutants::binaries::Ended;
 use crate::mutants::{Mutant, Test};
 use std::path::Path;
@@ -32,4 +32,10 @@ fn what_is_run_and_printed() {
     let rows = [(&mutant, &OWN, Outcome::Broken("does not compile:\nerror".to_owned()), 7)];
     let line = "| I1 | falls | `one_crate::module::holds` | does not compile: | 7 |\n";
     assert!(table(&rows).ends_with(line), "{}", table(&rows));
+}
+
+#[test]
+fn the_table_is_in_the_order_of_the_document() {
+    let ids = ["I1", "I2", "I11", "L1", "V6", "C1"];
+    assert!(ids.map(place).is_sorted(), "{:?}", ids.map(place));
 }
