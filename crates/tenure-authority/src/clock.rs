@@ -155,3 +155,6 @@ pub enum ClockError {
     )]
     NotInThisBuild,
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,8 @@ impl Keeper {
             let answer = shared.insist(&request, session.timing.attempt(), until).await;
             match &answer {
                 Ok(Ok(_)) => {
+                    let (owner, label) = (&shared.owner, held.rare().and_then(|rare| rare.label.as_deref()));
+                    tracing::info!(%owner, resource = %token.resource, epoch = token.epoch.get(), label, "resource completed");
                     // One that was lost meanwhile is settled, once, by what it owes.
                     if held.latch(Loss::Ended) {
                         session.settled(token.grant, Some(token.epoch), None);
