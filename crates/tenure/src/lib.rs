@@ -3,7 +3,7 @@
 //! # What is not promised
 //!
 //! * **A lease does not stop a write.** A worker that is stopped by the machine, and wakes after its deadline, can still
-//!   send what it had prepared. Only the receiver can refuse it: hand [`Lease::token`] to a fence of `tenure-sink` in the
+//!   send what it had prepared. Only the receiver can refuse it: hand [`Checkpoint::token`] to a fence of `tenure-sink` in the
 //!   same transaction as the write.
 //! * **It is not exactly-once.** A call whose answer was lost stays unknown until somebody looks.
 //! * **Two holders may believe at once** if a machine's clock runs more than a tenth faster or slower than the
