@@ -39,8 +39,9 @@ fn main() {
         bare_alone.print("bare: two one-row commits, nothing else");
         let one_alone = cycles(&store, 1);
         one_alone.print("acquire + release, one caller, nothing else");
-        let crowd = cycles(&store, CALLERS);
-        crowd.print("acquire + release, 64 callers");
+        cycles(&store, CALLERS).print("acquire + release, 64 threads, a session each");
+        let crowd = cycles_of_tasks(&store);
+        crowd.print("acquire + release, 64 callers of one process");
         renewals(&store, 1).print("renewal, one session");
         reads(&store, 1).print("read, one caller");
         reads(&store, CALLERS).print("read, 64 callers");
@@ -203,16 +204,20 @@ fn worker(store: &Arc<SqliteStore>, n: usize) -> Worker {
 }
 
 fn cycle(worker: &mut Worker) {
+    block_on(cycle_of(worker));
+}
+
+async fn cycle_of(worker: &mut Worker) {
     let request = Request::Acquire {
         resource: worker.resource.clone(),
         grant: GrantId::from_bits(random_bits().expect("random bits")),
         session: worker.session,
         sinks: BTreeSet::new(),
     };
-    match block_on(worker.authority.execute(&request)).expect("an answer") {
+    match worker.authority.execute(&request).await.expect("an answer") {
         Ok(Reply::Granted(granted)) => {
             let release = Request::Release { token: granted.token };
-            block_on(worker.authority.execute(&release)).expect("an answer").expect("a release");
+            worker.authority.execute(&release).await.expect("an answer").expect("a release");
         }
         other => unreachable!("{other:?}"),
     }
@@ -221,6 +226,42 @@ fn cycle(worker: &mut Worker) {
 fn cycles(store: &Arc<SqliteStore>, callers: usize) -> Figures {
     let before = store.commits();
     let mut figures = measure(callers, |n| worker(store, n), cycle);
+    figures.commits = store.commits() - before;
+    figures
+}
+
+/// As in a process that embeds the holder: tasks of one runtime, whose leases stand on one session.
+fn cycles_of_tasks(store: &Arc<SqliteStore>) -> Figures {
+    let before = store.commits();
+    let shared = worker(store, 0);
+    let (counts, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let tasks: Vec<_> = (0..CALLERS)
+        .map(|n| {
+            let resource = ResourceName::new(format!("task/{n}/index")).expect("a name");
+            let mut worker = Worker { authority: shared.authority.clone(), resource, ..shared };
+            let (counts, over) = (Arc::clone(&counts), Arc::clone(&over));
+            runtime.spawn(async move {
+                let mut spans = Vec::new();
+                while !over.load(Ordering::Relaxed) {
+                    let began = Instant::now();
+                    cycle_of(&mut worker).await;
+                    if counts.load(Ordering::Relaxed) {
+                        spans.push(began.elapsed());
+                    }
+                }
+                spans
+            })
+        })
+        .collect();
+    std::thread::sleep(budget() / 10);
+    counts.store(true, Ordering::Relaxed);
+    let began = Instant::now();
+    std::thread::sleep(budget());
+    over.store(true, Ordering::Relaxed);
+    let elapsed = began.elapsed();
+    let mut spans: Vec<_> = tasks.into_iter().flat_map(|task| runtime.block_on(task).expect("no panic")).collect();
+    let mut figures = Figures::of(&mut spans, elapsed);
     figures.commits = store.commits() - before;
     figures
 }

@@ -1,47 +1,150 @@
-//! One swap, within the writer's transaction.
+//! Swaps, within one transaction of the writer.
 
 use super::row::{self, Meta, authority_columns, lease_columns, session_columns};
 use crate::store::Version;
 use rusqlite::{Connection, OptionalExtension, Result};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use tenure_core::decide::{Change, Swap};
 use tenure_core::record::{
-    AuthorityRecord, Event, Grant, Holdings, LeaseRecord, SessionRecord, SessionState, Transition,
+    AuthorityRecord, Event, Grant, Holdings, LeaseRecord, Phase, SessionRecord, SessionState, Transition,
 };
-use tenure_core::{ResourceName, SessionId};
+use tenure_core::{GrantId, ResourceName, SessionId};
 
 const META: &str = concat!("SELECT ", authority_columns!(), " FROM meta m");
 const SESSION: &str = concat!("SELECT ", session_columns!("s"), " FROM session s WHERE s.id = ?1");
-const LEASE: &str = concat!("SELECT ", lease_columns!(), " FROM lease l WHERE l.resource = ?1");
 
 pub(super) fn meta(connection: &Connection) -> Result<Meta> {
     connection.prepare_cached(META)?.query_row((), |found| row::authority(found, 0))
 }
 
-/// Makes the change if its version and the session it relies on still stand. `false`: it did not, nothing was changed.
-///
-/// `meta` is that of this transaction and is kept up to date. After an error the transaction must be rolled back.
-pub(super) fn apply(connection: &Connection, meta: &mut Meta, swap: &Swap, expected: Option<Version>) -> Result<bool> {
-    if let Some(id) = swap.relies_on {
-        let relied_on = session(connection, id)?;
-        let live = relied_on.is_some_and(|found| {
-            found.session.state == SessionState::Live && found.session.incarnation == meta.authority.incarnation
-        });
-        if !live {
+/// The swaps of one transaction. Sessions are read once, and their fingerprints written once, at the end: most swaps of a
+/// batch stand on the same few sessions. After an error the transaction must be rolled back.
+pub(super) struct Batch<'tx> {
+    connection: &'tx Connection,
+    meta: Meta,
+    sessions: HashMap<SessionId, Option<row::SessionRow>>,
+    /// The sessions whose fingerprints have changed.
+    owed: BTreeSet<SessionId>,
+}
+
+impl<'tx> Batch<'tx> {
+    pub(super) fn new(connection: &'tx Connection, meta: Meta) -> Self {
+        Self { connection, meta, sessions: HashMap::new(), owed: BTreeSet::new() }
+    }
+
+    /// Makes the change if its version and the session it relies on still stand. `false`: it did not, nothing was
+    /// changed.
+    pub(super) fn apply(&mut self, swap: &Swap, expected: Option<Version>) -> Result<bool> {
+        if let Some(id) = swap.relies_on {
+            let incarnation = self.meta.authority.incarnation;
+            let live = self.session(id)?.as_ref().is_some_and(|found| {
+                found.session.state == SessionState::Live && found.session.incarnation == incarnation
+            });
+            if !live {
+                return Ok(false);
+            }
+        }
+        let stands = match &swap.change {
+            Change::Authority(after) => put_authority(self.connection, &mut self.meta, after, expected)?,
+            Change::Session(after) => self.put_session(after, expected)?,
+            Change::DropSession(id) => self.drop_session(*id, expected)?,
+            Change::Lease(after) => self.put_lease(after, expected)?,
+            Change::DropLease(resource) => self.drop_lease(resource, expected)?,
+        };
+        // A renewal hands nothing over; without a row of the history it stays one write, however often it comes.
+        if stands && swap.transition.event != Event::Renewed {
+            append(self.connection, &swap.transition)?;
+        }
+        Ok(stands)
+    }
+
+    /// Writes what is owed. Before the commit.
+    pub(super) fn finish(self) -> Result<()> {
+        for id in &self.owed {
+            if let Some(Some(found)) = self.sessions.get(id) {
+                put_holdings(self.connection, *id, found.holdings)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, id: SessionId) -> Result<&mut Option<row::SessionRow>> {
+        Ok(match self.sessions.entry(id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(session(self.connection, id)?),
+        })
+    }
+
+    fn put_session(&mut self, after: &SessionRecord, expected: Option<Version>) -> Result<bool> {
+        let before = self.session(after.id)?.as_ref().map(|found| (found.version, found.holdings));
+        if before.map(|(version, _)| version) != expected {
             return Ok(false);
         }
+        let version = Version(before.map_or(self.meta.versions_dropped, |(version, _)| version.0) + 1);
+        write_session(self.connection, after, version, before.is_none())?;
+        let holdings = match before {
+            // No part of the record: an update leaves them.
+            Some((_, holdings)) => holdings,
+            // A record that comes again counts what stands on it already.
+            None => {
+                let standing = grants(self.connection, after.id)?;
+                self.owed.insert(after.id);
+                standing.iter().filter_map(LeaseRecord::holding).map(|(_, grant)| grant).collect()
+            }
+        };
+        self.sessions.insert(after.id, Some(row::SessionRow { session: after.clone(), version, holdings }));
+        Ok(true)
     }
-    let stands = match &swap.change {
-        Change::Authority(after) => put_authority(connection, meta, after, expected)?,
-        Change::Session(after) => put_session(connection, meta, after, expected)?,
-        Change::DropSession(id) => drop_session(connection, meta, *id, expected)?,
-        Change::Lease(after) => put_lease(connection, meta, after, expected)?,
-        Change::DropLease(resource) => drop_lease(connection, meta, resource, expected)?,
-    };
-    // A renewal hands nothing over; without a row of the history it stays one write, however often it comes.
-    if stands && swap.transition.event != Event::Renewed {
-        append(connection, &swap.transition)?;
+
+    fn drop_session(&mut self, id: SessionId, expected: Option<Version>) -> Result<bool> {
+        let before = self.session(id)?.as_ref().map(|found| found.version);
+        if before != expected {
+            return Ok(false);
+        }
+        self.connection.prepare_cached("DELETE FROM session WHERE id = ?1")?.execute([id.bits().to_be_bytes()])?;
+        self.sessions.insert(id, None);
+        remember_dropped(self.connection, &mut self.meta, before)?;
+        Ok(true)
     }
-    Ok(stands)
+
+    fn put_lease(&mut self, after: &LeaseRecord, expected: Option<Version>) -> Result<bool> {
+        let before = lease(self.connection, &after.resource)?;
+        if before.as_ref().map(|before| before.version) != expected {
+            return Ok(false);
+        }
+        let version = before.as_ref().map_or(self.meta.versions_dropped, |before| before.version.0) + 1;
+        write_lease(self.connection, before.as_ref().map(|before| before.session), after, Version(version))?;
+        self.toggle(before.and_then(|before| before.holding), after.holding())?;
+        Ok(true)
+    }
+
+    fn drop_lease(&mut self, resource: &ResourceName, expected: Option<Version>) -> Result<bool> {
+        let before = lease(self.connection, resource)?;
+        let version = before.as_ref().map(|before| before.version);
+        if version != expected {
+            return Ok(false);
+        }
+        self.connection.prepare_cached("DELETE FROM lease WHERE resource = ?1")?.execute([resource.as_str()])?;
+        remember_dropped(self.connection, &mut self.meta, version)?;
+        self.toggle(before.and_then(|before| before.holding), None)?;
+        Ok(true)
+    }
+
+    /// Takes the former grant out of its session's fingerprint and puts the new one into its own.
+    fn toggle(&mut self, before: Option<(SessionId, Grant)>, after: Option<(SessionId, Grant)>) -> Result<()> {
+        if before == after {
+            return Ok(());
+        }
+        for (id, grant) in [before, after].into_iter().flatten() {
+            // A session that was swept has no fingerprint to keep.
+            if let Some(found) = self.session(id)? {
+                found.holdings = found.holdings.toggled(grant);
+                self.owed.insert(id);
+            }
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn append(connection: &Connection, transition: &Transition) -> Result<()> {
@@ -85,27 +188,17 @@ fn put_authority(
     Ok(true)
 }
 
-fn put_session(connection: &Connection, meta: &Meta, after: &SessionRecord, expected: Option<Version>) -> Result<bool> {
-    let before = session_version(connection, after.id)?;
-    if before != expected {
-        return Ok(false);
-    }
+fn write_session(connection: &Connection, after: &SessionRecord, version: Version, is_new: bool) -> Result<()> {
     let (ended, ended_at) = match after.state {
         SessionState::Live => (None, None),
         SessionState::Ended { why, at } => (Some(row::end_reason_name(why)), Some(row::instant_to(at))),
     };
-    let version = before.map_or(meta.versions_dropped, |version| version.0) + 1;
-    // The holdings are no part of the record: an update leaves them, and an insert counts what stands already.
-    let sql = match before {
-        Some(_) => {
-            "UPDATE session SET owner_name = ?2, owner_instance = ?3, on_this_host = ?4, ttl_ns = ?5, deadline_ns = ?6, \
-             renew_seq = ?7, incarnation = ?8, ended = ?9, ended_at_ns = ?10, version = ?11 WHERE id = ?1"
-        }
-        None => {
-            "INSERT INTO session (id, owner_name, owner_instance, on_this_host, ttl_ns, deadline_ns, renew_seq, \
-             incarnation, ended, ended_at_ns, version, holdings) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
-             zeroblob(16))"
-        }
+    let sql = if is_new {
+        "INSERT INTO session (id, owner_name, owner_instance, on_this_host, ttl_ns, deadline_ns, renew_seq, incarnation, \
+         ended, ended_at_ns, version, holdings) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, zeroblob(16))"
+    } else {
+        "UPDATE session SET owner_name = ?2, owner_instance = ?3, on_this_host = ?4, ttl_ns = ?5, deadline_ns = ?6, \
+         renew_seq = ?7, incarnation = ?8, ended = ?9, ended_at_ns = ?10, version = ?11 WHERE id = ?1"
     };
     connection.prepare_cached(sql)?.execute((
         after.id.bits().to_be_bytes(),
@@ -118,37 +211,20 @@ fn put_session(connection: &Connection, meta: &Meta, after: &SessionRecord, expe
         after.incarnation.cast_signed(),
         ended,
         ended_at,
-        version.cast_signed(),
+        version.0.cast_signed(),
     ))?;
-    if before.is_none() {
-        let holdings: Holdings =
-            grants(connection, after.id)?.iter().filter_map(|lease| lease.holding()).map(|(_, grant)| grant).collect();
-        if holdings != Holdings::default() {
-            put_holdings(connection, after.id, holdings)?;
-        }
-    }
-    Ok(true)
+    Ok(())
 }
 
-fn drop_session(connection: &Connection, meta: &mut Meta, id: SessionId, expected: Option<Version>) -> Result<bool> {
-    let before = session_version(connection, id)?;
-    if before != expected {
-        return Ok(false);
-    }
-    connection.prepare_cached("DELETE FROM session WHERE id = ?1")?.execute([id.bits().to_be_bytes()])?;
-    remember_dropped(connection, meta, before)?;
-    Ok(true)
-}
-
-fn put_lease(connection: &Connection, meta: &Meta, after: &LeaseRecord, expected: Option<Version>) -> Result<bool> {
-    let before = lease(connection, &after.resource)?;
-    let before_version = before.as_ref().map(|(_, version)| *version);
-    if before_version != expected {
-        return Ok(false);
-    }
-    let sql = match &before {
+fn write_lease(
+    connection: &Connection,
+    session_before: Option<SessionId>,
+    after: &LeaseRecord,
+    version: Version,
+) -> Result<()> {
+    let sql = match session_before {
         // Not even named when it stays: naming it would rewrite the index over the sessions.
-        Some((before, _)) if before.session == after.session => {
+        Some(before) if before == after.session => {
             "UPDATE lease SET epoch = ?2, grant_id = ?3, owner_name = ?5, owner_instance = ?6, since_ns = ?7, \
              phase = ?8, outcome = ?9, cut = ?10, forgotten = ?11, sinks = ?12, version = ?13 \
              WHERE resource = ?1 AND session_id = ?4"
@@ -164,7 +240,6 @@ fn put_lease(connection: &Connection, meta: &Meta, after: &LeaseRecord, expected
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
         }
     };
-    let version = before_version.map_or(meta.versions_dropped, |version| version.0) + 1;
     let (phase, outcome, cut, forgotten) = row::phase_columns(&after.phase)?;
     connection.prepare_cached(sql)?.execute((
         after.resource.as_str(),
@@ -179,27 +254,9 @@ fn put_lease(connection: &Connection, meta: &Meta, after: &LeaseRecord, expected
         cut,
         forgotten,
         row::sinks_to(&after.sinks)?,
-        version.cast_signed(),
+        version.0.cast_signed(),
     ))?;
-    toggle(connection, before.and_then(|(lease, _)| lease.holding()), after.holding())?;
-    Ok(true)
-}
-
-fn drop_lease(
-    connection: &Connection,
-    meta: &mut Meta,
-    resource: &ResourceName,
-    expected: Option<Version>,
-) -> Result<bool> {
-    let before = lease(connection, resource)?;
-    let version = before.as_ref().map(|(_, version)| *version);
-    if version != expected {
-        return Ok(false);
-    }
-    connection.prepare_cached("DELETE FROM lease WHERE resource = ?1")?.execute([resource.as_str()])?;
-    remember_dropped(connection, meta, version)?;
-    toggle(connection, before.and_then(|(lease, _)| lease.holding()), None)?;
-    Ok(true)
+    Ok(())
 }
 
 /// A record that comes again starts above every version of the records that went.
@@ -207,24 +264,6 @@ fn remember_dropped(connection: &Connection, meta: &mut Meta, dropped: Option<Ve
     let Some(Version(dropped)) = dropped.filter(|version| version.0 > meta.versions_dropped) else { return Ok(()) };
     connection.prepare_cached("UPDATE meta SET versions_dropped = ?1")?.execute([dropped.cast_signed()])?;
     meta.versions_dropped = dropped;
-    Ok(())
-}
-
-/// Takes the former grant out of its session's fingerprint and puts the new one into its own.
-fn toggle(
-    connection: &Connection,
-    before: Option<(SessionId, Grant)>,
-    after: Option<(SessionId, Grant)>,
-) -> Result<()> {
-    if before == after {
-        return Ok(());
-    }
-    for (id, grant) in [before, after].into_iter().flatten() {
-        // A session that was swept has no fingerprint to keep.
-        if let Some(found) = session(connection, id)? {
-            put_holdings(connection, id, found.holdings.toggled(grant))?;
-        }
-    }
     Ok(())
 }
 
@@ -239,15 +278,25 @@ pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<r
     Ok(statement.query_row([id.bits().to_be_bytes()], |found| row::session(found, 0)).optional()?.flatten())
 }
 
-fn session_version(connection: &Connection, id: SessionId) -> Result<Option<Version>> {
-    let mut statement = connection.prepare_cached("SELECT version FROM session WHERE id = ?1")?;
-    let version = statement.query_row([id.bits().to_be_bytes()], |found| found.get::<_, i64>(0)).optional()?;
-    Ok(version.map(|version| Version(version.cast_unsigned())))
+/// What a swap has to know of the record that it changes.
+struct LeaseBefore {
+    version: Version,
+    session: SessionId,
+    holding: Option<(SessionId, Grant)>,
 }
 
-fn lease(connection: &Connection, resource: &ResourceName) -> Result<Option<(LeaseRecord, Version)>> {
-    let mut statement = connection.prepare_cached(LEASE)?;
-    Ok(statement.query_row([resource.as_str()], |found| row::lease(found, 0)).optional()?.flatten())
+fn lease(connection: &Connection, resource: &ResourceName) -> Result<Option<LeaseBefore>> {
+    let sql =
+        "SELECT version, session_id, epoch, grant_id, phase, outcome, cut, forgotten FROM lease WHERE resource = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row([resource.as_str()], |found| {
+        let session = SessionId::from_bits(row::bits(found, 1)?);
+        let grant = Grant { epoch: row::epoch(found, 2)?, id: GrantId::from_bits(row::bits(found, 3)?) };
+        let is_granted = matches!(row::phase(found, 4)?, Phase::Sealing | Phase::Held);
+        let holding = is_granted.then_some((session, grant));
+        Ok(LeaseBefore { version: Version(row::unsigned(found, 0)?), session, holding })
+    });
+    found.optional()
 }
 
 /// The grants that stand on a session.

@@ -1,4 +1,4 @@
-use super::apply;
+use super::apply::{self, Batch};
 use super::row::{self, Meta, session_columns};
 use rusqlite::{Result, Transaction};
 use tenure_core::decide::Swap;
@@ -15,13 +15,14 @@ pub(super) fn rebase(
     now: Instant<AuthorityClock>,
     origin: &str,
 ) -> Result<()> {
-    let mut meta = begin_anew(transaction, meta, highest, now, origin)?;
+    let meta = begin_anew(transaction, meta, highest, now, origin)?;
     let sql = concat!("SELECT ", session_columns!("s"), " FROM session s ORDER BY s.id");
     let sessions = {
         let mut statement = transaction.prepare(sql)?;
         let rows = statement.query_map((), |found| row::session(found, 0))?;
         rows.collect::<Result<Vec<_>>>()?
     };
+    let mut batch = Batch::new(transaction, meta);
     for found in sessions.into_iter().flatten() {
         let after = found.session.after_reboot(now);
         let ends = found.session.state == SessionState::Live && after.state != SessionState::Live;
@@ -38,8 +39,9 @@ pub(super) fn rebase(
         };
         let change = tenure_core::decide::Change::Session(after);
         let swap = Swap { change, relies_on: None, transition };
-        apply::apply(transaction, &mut meta, &swap, Some(found.version))?;
+        batch.apply(&swap, Some(found.version))?;
     }
+    batch.finish()?;
     // Since when something is held is only vouched for from now on.
     transaction.execute("UPDATE lease SET since_ns = ?1, version = version + 1", [row::instant_to(now)])?;
     Ok(())

@@ -202,7 +202,7 @@ pub(super) fn phase_columns(phase: &Phase) -> Result<PhaseColumns<'_>> {
     })
 }
 
-fn phase(row: &Row<'_>, at: usize) -> Result<Phase> {
+pub(super) fn phase(row: &Row<'_>, at: usize) -> Result<Phase> {
     Ok(match row.get_ref(at)?.as_str().map_err(|error| damaged(at, error))? {
         "free" => Phase::Free,
         "sealing" => Phase::Sealing,
@@ -269,7 +269,7 @@ fn optional_text<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
     }
 }
 
-fn bits(row: &Row<'_>, at: usize) -> Result<u128> {
+pub(super) fn bits(row: &Row<'_>, at: usize) -> Result<u128> {
     row.get(at).map(u128::from_be_bytes)
 }
 
@@ -277,7 +277,7 @@ fn optional_bits(row: &Row<'_>, at: usize) -> Result<Option<u128>> {
     Ok(row.get::<_, Option<[u8; 16]>>(at)?.map(u128::from_be_bytes))
 }
 
-fn epoch(row: &Row<'_>, at: usize) -> Result<Epoch> {
+pub(super) fn epoch(row: &Row<'_>, at: usize) -> Result<Epoch> {
     Epoch::try_from(row.get::<_, i64>(at)?).map_err(|error| damaged(at, error))
 }
 
@@ -287,7 +287,7 @@ fn optional_epoch(row: &Row<'_>, at: usize) -> Result<Option<Epoch>> {
 }
 
 /// A count that is only compared for equality or never reaches the sign: all 64 bits are kept.
-fn unsigned(row: &Row<'_>, at: usize) -> Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, at: usize) -> Result<u64> {
     row.get::<_, i64>(at).map(i64::cast_unsigned)
 }
 

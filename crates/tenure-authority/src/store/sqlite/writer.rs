@@ -1,6 +1,6 @@
 //! Writing: whatever waits goes into one transaction, by the caller who finds nobody at it, or else by a thread.
 
-use super::apply::{apply, meta};
+use super::apply::{Batch, meta};
 use super::file::File;
 use crate::store::{StoreError, SwapOutcome, Version};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
@@ -230,17 +230,19 @@ fn commit(connection: &mut Connection, file: &File, batch: &[Job], patience: Dur
     };
     connection.busy_timeout(patience).map_err(fault)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(held)?;
-    let mut meta = meta(&transaction).map_err(fault)?;
+    let meta = meta(&transaction).map_err(fault)?;
     file.check_origin(&meta).map_err(refuse)?;
     file.time.now().map_err(refuse)?;
     let mut outcomes = Vec::with_capacity(batch.len());
+    let mut changes = Batch::new(&transaction, meta);
     for (at, job) in batch.iter().enumerate() {
-        match apply(&transaction, &mut meta, &job.swap, job.expected) {
+        match changes.apply(&job.swap, job.expected) {
             Ok(true) => outcomes.push(Ok(SwapOutcome::Done)),
             Ok(false) => outcomes.push(Ok(SwapOutcome::Changed)),
             Err(error) => return Err(Failed::One(at, file.place.fault(&error))),
         }
     }
+    changes.finish().map_err(fault)?;
     match transaction.commit() {
         Ok(()) => Ok(outcomes),
         // The frames of a commit are written in order, the one that makes it valid last: when the disk is full, that
