@@ -117,6 +117,8 @@ fn look(place: &Place, create: bool) -> Result<(), StoreError> {
 /// In one transaction: creates the tables in an empty file, or checks that they are ours and on this clock.
 fn settle(connection: &mut Connection, place: &Place, options: &Options, time: &Time) -> Result<(), StoreError> {
     let fault = |error: rusqlite::Error| place.fault(&error);
+    // For a file that is still empty. A swap changes a few short rows, and each costs a whole page in the log.
+    connection.pragma_update(None, "page_size", 2048).map_err(fault)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
     let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(fault)?;
     let application: i32 = transaction.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(fault)?;
