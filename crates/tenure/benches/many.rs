@@ -1,6 +1,4 @@
-//! A hundred thousand leases in one process. `MALLOC_ARENA_MAX=1 cargo bench -p tenure --bench many`
-//!
-//! One arena, so that what the allocator keeps for each thread is not counted as the leases'.
+//! A hundred thousand leases in one process. `cargo bench -p tenure --bench many`
 //!
 //! Prints what a renewal costs with one lease and with all of them, and what a lease costs in memory beyond the store:
 //! the growth of the process while leases are acquired, less its growth while as many are granted without a holder.
