@@ -14,7 +14,7 @@ impl Ttl {
     /// The longest that any authority allows: a takeover without a release waits as long.
     pub const MAX: Self = Self(Duration::from_hours(24));
 
-    /// The default of the first seed.
+    /// The default: long enough for a worker that pauses, short enough to wait for one that died.
     pub const DEFAULT: Self = Self(Duration::from_mins(2));
 
     /// Checks and takes a span.
@@ -51,7 +51,7 @@ impl Timing {
     /// 11 %, above the 8.3 % at which chrony slews at most (its `maxslewrate` of 83,333 ppm).
     pub const MARGIN_DIVISOR: u32 = 10;
 
-    /// A renewal falls due every ttl divided by this: the rule of the first seed, which leaves two more tries.
+    /// A renewal falls due every ttl divided by this, which leaves two more tries.
     pub const RENEW_DIVISOR: u32 = 3;
 
     /// The usual relations for a ttl.

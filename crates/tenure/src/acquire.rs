@@ -27,7 +27,7 @@ pub struct Acquire {
 }
 
 impl Acquire {
-    /// How long a wish waits at most unless told otherwise: the rule of the first seed.
+    /// How long a wish waits at most unless told otherwise, so that no task hangs for ever.
     pub const WAIT: Duration = Duration::from_secs(30);
 
     pub(crate) fn new(keeper: Arc<Keeper>, resource: Result<ResourceName, NameError>) -> Self {

@@ -65,7 +65,7 @@ impl Kind {
         Ok(Some(Arc::new(SqliteSink::open(dir.join(RECEIVER), id, rule)?)))
     }
 
-    /// One write, in one transaction. The second seed's rule: one value per epoch.
+    /// One write, in one transaction, under a narrow rule: one value per epoch.
     pub(super) fn write(self, dir: &Path, token: &Token, value: &str) -> Result<String, DemoError> {
         let mut connection = Connection::open_with_flags(dir.join(RECEIVER), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.busy_timeout(std::time::Duration::from_secs(5))?;

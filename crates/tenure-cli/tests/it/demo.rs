@@ -14,7 +14,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The second seed's incident: the panel says "success, by the new worker", and the document holds the old worker's text.
+/// The incident: the panel says "success, by the new worker", and the document holds the old worker's text.
 #[test]
 fn the_late_write_lands_without_a_fence_and_is_refused_by_both_rules() {
     let output = tenure(&["demo", "--json"]);

@@ -7,7 +7,7 @@ pub enum Policy {
     /// It is tried again until the holder's own deadline.
     #[default]
     Patient,
-    /// It is a loss at once: the rule of the first seed.
+    /// It is a loss at once: for work that must rather stop too often.
     Strict,
 }
 

@@ -9,7 +9,7 @@ fn a_ttl_of_zero_or_beyond_the_bounds_is_refused() {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_first_seed() {
+fn the_defaults_leave_two_more_tries() {
     let timing = Timing::of(Ttl::DEFAULT);
     assert_eq!(timing.ttl().get(), Duration::from_secs(120));
     assert_eq!(timing.renew_every(), Duration::from_secs(40));

@@ -3,7 +3,7 @@ use std::time::Duration;
 use tenure::core::decide::Request;
 use tenure::{Loss, Outcome, Token};
 
-/// The first seed's own test: verify, then fail, then the store looks right again. Nothing may bring the worker back.
+/// Verify, then fail, then the store looks right again. Nothing may bring the worker back.
 #[tokio::test]
 async fn ownership_loss_is_sticky_and_cancels_every_later_checkpoint() {
     let stage = Stage::new();
