@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     runtime: Handle,
     stop: CancellationToken,
     sessions: Mutex<Vec<Arc<Kept>>>,
+    /// Held while a session is opened.
+    opening: tokio::sync::Mutex<()>,
     slots: Slots,
     seen: Mutex<Seen>,
     latest: AtomicU64,
@@ -144,6 +146,7 @@ async fn begin(
         runtime: Handle::current(),
         stop: CancellationToken::new(),
         sessions: Mutex::default(),
+        opening: tokio::sync::Mutex::default(),
         slots: Slots::default(),
         seen: Mutex::default(),
         latest: AtomicU64::new(0),

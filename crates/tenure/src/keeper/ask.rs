@@ -4,7 +4,7 @@ use std::time::Duration;
 use tenure_authority::AuthorityError;
 use tenure_core::decide::{Refusal, Reply, Request};
 use tenure_core::record::Seen;
-use tenure_core::{HolderClock, Instant, Loss};
+use tenure_core::{HolderClock, Instant};
 
 /// What the authority said; the error is that it said nothing.
 pub(super) type Answered = Result<Result<Reply, Refusal>, AuthorityError>;
@@ -76,11 +76,6 @@ impl Shared {
 
     pub(super) fn latest_seen(&self) -> Seen {
         *locked(&self.seen)
-    }
-
-    /// The keeper's clock for a step of a session; a loss when it went back.
-    pub(super) fn step_time(&self) -> Result<Instant<HolderClock>, Loss> {
-        self.now_in_order()
     }
 }
 

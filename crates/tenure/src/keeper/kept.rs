@@ -93,14 +93,29 @@ impl Shared {
         until: Instant<HolderClock>,
     ) -> Result<Arc<Kept>, AcquireError> {
         let now = self.now().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
-        let found = locked(&self.sessions)
-            .iter()
-            .find(|kept| kept.timing == timing && kept.policy == policy && kept.enter(now))
-            .cloned();
-        match found {
+        if let Some(kept) = self.find(timing, policy, now) {
+            return Ok(kept);
+        }
+        // One at a time: wishes that come together would open a session each, and each would be renewed for ever.
+        let patience = until.max(now.after(timing.attempt()));
+        let _turn = tokio::select! {
+            biased;
+            turn = self.opening.lock() => turn,
+            () = self.pause_until(now, patience) => {
+                let (resource, waited) = (resource.clone(), patience.since(&now));
+                return Err(AcquireError::Unanswered { resource, waited, error: AuthorityError::Unknown });
+            }
+        };
+        let now = self.now().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
+        match self.find(timing, policy, now) {
             Some(kept) => Ok(kept),
             None => self.open(resource, timing, policy, until).await,
         }
+    }
+
+    fn find(&self, timing: Timing, policy: Policy, now: Instant<HolderClock>) -> Option<Arc<Kept>> {
+        let sessions = locked(&self.sessions);
+        sessions.iter().find(|kept| kept.timing == timing && kept.policy == policy && kept.enter(now)).cloned()
     }
 
     async fn open(
@@ -126,7 +141,7 @@ impl Shared {
             };
             // Counted from before the first sending, however often it is repeated.
             let sent =
-                self.step_time().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
+                self.now_in_order().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
             let request = Request::Open {
                 id,
                 owner: self.owner.clone(),
@@ -190,7 +205,7 @@ impl Shared {
 
     async fn renew_for_ever(self: &Arc<Self>, kept: &Arc<Kept>) {
         let loss = loop {
-            let now = match self.step_time() {
+            let now = match self.now_in_order() {
                 Ok(now) => now,
                 Err(loss) => break loss,
             };
@@ -225,7 +240,7 @@ impl Shared {
                 RenewAnswer::Refused
             }
         };
-        let Ok(now) = self.step_time() else { return kept.lose(Loss::ClockJumped) };
+        let Ok(now) = self.now_in_order() else { return kept.lose(Loss::ClockJumped) };
         let (deadline, differs) = {
             let mut state = locked(&kept.state);
             let holdings = state.held.handle_renewed(n, now, answer);

@@ -19,7 +19,7 @@ impl Keeper {
         let asked = on_keeper(held, |held| async move {
             let (shared, session) = (held.shared(), held.session());
             let request = Request::Check { token: held.token().clone(), session: session.id };
-            let Ok(now) = shared.step_time() else { return held.lose(Loss::ClockJumped) };
+            let Ok(now) = shared.now_in_order() else { return held.lose(Loss::ClockJumped) };
             let left = session.gate.deadline().map_or(Duration::ZERO, |deadline| deadline.since(&now));
             match shared.ask(&request, session.timing.attempt().min(left)).await {
                 Ok(Ok(_)) => {}

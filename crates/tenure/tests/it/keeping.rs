@@ -78,3 +78,21 @@ async fn a_wish_whose_store_falls_silent_ends() {
     let again = stage.drive("the next wish", worker.acquire(RESOURCE).into_future()).await.unwrap();
     again.ensure_owned().await.unwrap();
 }
+
+/// Wishes that came while the first session was being opened opened one each: many rows to renew instead of one.
+#[tokio::test]
+async fn wishes_that_come_together_stand_on_one_session() {
+    let (stage, faults) = Stage::faulty();
+    let worker = stage.worker("a").await;
+    let hang = faults.hang(Call::Swap(Event::Opened));
+    let mut wishes = tokio::task::JoinSet::new();
+    wishes.spawn(worker.acquire("tenant-0").into_future());
+    hang.arrived().await;
+    for n in 1..16 {
+        wishes.spawn(worker.acquire(format!("tenant-{n}")).into_future());
+    }
+    stage.let_keepers_run().await;
+    hang.release();
+    let leases: Vec<_> = wishes.join_all().await.into_iter().map(Result::unwrap).collect();
+    assert_eq!((leases.len(), stage.count(Event::Opened).await), (16, 1));
+}
