@@ -1,8 +1,28 @@
 //! The `tenure` command.
 
+mod access;
+mod check;
 mod cli;
 mod demo;
+mod doctor;
 mod exit;
+mod export;
+mod history;
+mod import;
+mod ls;
+mod owner;
+mod probe;
+mod problem;
+mod put;
+mod release;
+mod reopen;
+mod retire;
+mod run;
+mod settings;
+mod show;
+mod sinks;
+mod span;
+mod takeover;
 
 use clap::Parser;
 use exit::Exit;

@@ -1,0 +1,95 @@
+//! How a verb comes to its authority: the flag, then the environment, then the configuration file.
+
+use crate::owner::Who;
+use crate::problem::Problem;
+use crate::settings::{self, Color, Settings};
+use std::path::PathBuf;
+use tenure::authority::{Authority, Clock, store};
+use tenure::blocking::wait_for;
+use tenure::core::Actor;
+
+/// Where the authority is, and who asks.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Authority")]
+pub(crate) struct Access {
+    /// The authority's address, such as sqlite:/var/lib/tenure.db. Without it, the configuration file's, or a file in
+    /// your folder for state, which is made when it is first used.
+    #[arg(long, env = "TENURE_AUTHORITY", value_name = "URL", hide_env_values = true)]
+    authority: Option<String>,
+    /// Who you are, for refusals and for the history. Without it, the configuration file's, or your user name and host.
+    #[arg(long, env = "TENURE_OWNER", value_name = "NAME", hide_env_values = true)]
+    owner: Option<String>,
+    /// The configuration file. Without it, ./tenure.toml, then tenure/tenure.toml in your folder for settings.
+    #[arg(long, env = "TENURE_CONFIG", value_name = "FILE", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// When to write in colours.
+    #[arg(long, value_name = "WHEN", value_enum)]
+    color: Option<Color>,
+}
+
+/// What a verb works with after the flags, the environment and the file were put together.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    /// The authority's address.
+    pub(crate) url: String,
+    /// Who asks; not yet of a process.
+    pub(crate) who: Who,
+    /// What the file says.
+    pub(crate) settings: Settings,
+    /// When to write in colours.
+    pub(crate) color: Color,
+}
+
+impl Access {
+    /// Puts them together. Nothing is opened yet.
+    pub(crate) fn setup(&self) -> Result<Setup, Problem> {
+        let settings = Settings::load(self.config.as_deref())?;
+        let url = match self.authority.clone().or_else(|| settings.authority.clone()) {
+            Some(url) => url,
+            None => usual_authority()?,
+        };
+        let who = Who::here(self.owner.as_deref().or(settings.owner.as_deref()));
+        let color = self.color.or(settings.color).unwrap_or_default();
+        match color {
+            Color::Auto => {}
+            Color::Always => anstream::ColorChoice::Always.write_global(),
+            Color::Never => anstream::ColorChoice::Never.write_global(),
+        }
+        Ok(Setup { url, who, settings, color })
+    }
+}
+
+impl Setup {
+    /// Opens the authority, for looking and for what only an operator does.
+    pub(crate) fn authority(&self) -> Result<Authority, Problem> {
+        Ok(Authority::new(store::connect(&self.url, Clock::from_env()?)?))
+    }
+
+    /// Connects as a worker.
+    pub(crate) fn connect(&self, owner: &Who) -> Result<tenure::Tenure, Problem> {
+        let connecting = tenure::Tenure::builder().owner(owner.to_string()).connect(&self.url);
+        wait_for(connecting).map_err(|error| match error {
+            tenure::ConnectError::Store(error) => error.into(),
+            tenure::ConnectError::Name(error) => error.into(),
+            error => Problem::unavailable(error),
+        })
+    }
+
+    /// Who does it, for the history.
+    pub(crate) fn actor(&self) -> Result<Actor, Problem> {
+        Ok(Actor::new(self.who.to_string())?)
+    }
+}
+
+fn usual_authority() -> Result<String, Problem> {
+    let nowhere =
+        || Problem::usage("no authority is named, and there is no home folder to keep one in: give --authority URL");
+    let folder = settings::state_home().ok_or_else(nowhere)?.join("tenure");
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Problem::failure(format_args!("{} cannot be made: {error}", folder.display())))?;
+    let path = folder.join("authority.db").to_string_lossy().replace('%', "%25").replace('?', "%3F");
+    Ok(format!("sqlite:{path}?create=true"))
+}
+
+#[cfg(test)]
+mod tests;

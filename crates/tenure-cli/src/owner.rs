@@ -1,0 +1,85 @@
+//! Who asks, as people read it: `name@host`, and for one run of a command `name@host/pid`.
+
+use crate::problem::Problem;
+use std::fmt;
+use tenure::core::OwnerName;
+
+/// A name and a host, perhaps with the process that holds. The protocol does not look into it: it only lets a refusal say
+/// who and where, and lets a run that is started again know its predecessor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Who {
+    /// `name@host`.
+    pub(crate) place: String,
+    /// The process at that place.
+    pub(crate) pid: Option<u32>,
+}
+
+impl Who {
+    /// This user on this host, or `name` on this host. A name with an `@` says its own place; the process number of an
+    /// outer run is dropped.
+    pub(crate) fn here(name: Option<&str>) -> Self {
+        let place = match name.map(|name| Self::parse(name).place) {
+            Some(place) if place.contains('@') => place,
+            Some(name) => format!("{name}@{}", host()),
+            None => format!("{}@{}", user(), host()),
+        };
+        Self { place, pid: None }
+    }
+
+    /// The same for this process.
+    pub(crate) fn process(self) -> Self {
+        Self { pid: Some(std::process::id()), ..self }
+    }
+
+    /// Reads what an owner's name says.
+    pub(crate) fn parse(name: &str) -> Self {
+        let pid = name.rsplit_once('/').and_then(|(place, pid)| Some((place, pid.parse().ok()?)));
+        match pid {
+            Some((place, pid)) => Self { place: place.to_owned(), pid: Some(pid) },
+            None => Self { place: name.to_owned(), pid: None },
+        }
+    }
+
+    /// Whether it names this host, so that its process can be looked for here.
+    pub(crate) fn is_on_this_host(&self) -> bool {
+        self.place.rsplit_once('@').is_some_and(|(_, there)| there == host())
+    }
+
+    /// Whether its process is there; `None` when that cannot be known from here.
+    pub(crate) fn is_running(&self) -> Option<bool> {
+        let pid = self.pid.filter(|_| self.is_on_this_host())?;
+        Some(std::path::Path::new(&format!("/proc/{pid}")).exists())
+    }
+
+    pub(crate) fn name(&self) -> Result<OwnerName, Problem> {
+        Ok(OwnerName::new(self.to_string())?)
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)?;
+        self.pid.map_or(Ok(()), |pid| write!(f, "/{pid}"))
+    }
+}
+
+/// This machine's name, as in its prompt.
+fn host() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    printable(name).unwrap_or_else(|| "localhost".to_owned())
+}
+
+fn user() -> String {
+    let name = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    name.and_then(printable).unwrap_or_else(|| match rustix::process::getuid() {
+        uid if uid.is_root() => "root".to_owned(),
+        uid => format!("uid-{}", uid.as_raw()),
+    })
+}
+
+fn printable(name: String) -> Option<String> {
+    (!name.is_empty() && !name.chars().any(char::is_control)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests;
