@@ -81,7 +81,7 @@ fn wrong(key: &str, value: impl fmt::Display, right: &str) -> String {
 }
 
 fn unknown(key: &str) -> String {
-    let near = KEYS.into_iter().map(|known| (strsim::jaro_winkler(key, known), known));
+    let near = KEYS.into_iter().map(|known| (strsim::jaro_winkler(&key.to_lowercase(), known), known));
     let nearest = near.max_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |(_, known)| known);
     format!("there is no key {key:?}; did you mean {nearest:?}? The keys are {}", KEYS.join(", "))
 }
