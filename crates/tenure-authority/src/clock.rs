@@ -143,8 +143,8 @@ impl FileClock {
 pub struct WallTime(u64);
 
 impl WallTime {
-    /// The last millisecond of the year 9999: dates beyond have no common form.
-    pub const MAX: Self = Self(253_402_300_799_999);
+    /// 9999-12-30 22:00 UTC, which is no later year in any zone: dates beyond have no common form.
+    pub const MAX: Self = Self(253_402_207_200_000);
 
     /// The wall clock now.
     #[must_use]

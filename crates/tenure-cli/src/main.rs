@@ -18,6 +18,7 @@ mod release;
 mod reopen;
 mod retire;
 mod run;
+mod screen;
 mod settings;
 mod show;
 mod sinks;

@@ -51,7 +51,7 @@ fn exported() -> Import {
         belief: Some(TTL),
     };
     let mut rows = block_on(store.history(HistoryQuery::default())).expect("the history");
-    for (row, millis) in rows.iter_mut().zip([0, 1, 999, 1_000, 86_399_999, 951_782_400_000, 253_402_300_799_999]) {
+    for (row, millis) in rows.iter_mut().zip([0, 1, 999, 1_000, 86_399_999, 951_782_400_000, 253_402_207_200_000]) {
         row.wall = WallTime::from_millis(millis);
     }
     let leases = block_on(store.leases(Page { after: None, limit: 100 })).expect("the resources");
