@@ -1,8 +1,10 @@
 //! What people and programs see: one way to write each thing, for all verbs.
 
 pub(crate) mod bar;
+pub(crate) mod event;
 pub(crate) mod json;
 pub(crate) mod name;
+pub(crate) mod progress;
 pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod when;

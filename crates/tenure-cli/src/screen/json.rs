@@ -1,8 +1,9 @@
 //! The JSON forms that all verbs share: times in RFC 3339, spans in milliseconds, epochs as numbers, ids as hex text.
 
 use super::state::Seen;
-use super::when::{Now, millis, rfc3339};
+use super::when::{Now, rfc3339};
 use crate::owner::Who;
+use crate::refusal::millis;
 use serde_json::{Value, json};
 use tenure::authority::Recorded;
 use tenure::core::record::{LeaseRecord, Owner, Phase, Standing};

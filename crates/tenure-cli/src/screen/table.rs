@@ -58,19 +58,9 @@ impl Table {
         Self { columns: columns.to_vec(), rows: vec![titles], widths: vec![0; columns.len()], total: width }
     }
 
-    /// The same without a line of titles.
-    pub(crate) fn untitled(width: usize, columns: &[Column]) -> Self {
-        Self { rows: Vec::new(), ..Self::new(width, columns) }
-    }
-
     /// Adds a row, with a cell for each column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
-    }
-
-    /// How many rows wait to be drawn, the titles among them.
-    pub(crate) fn waiting(&self) -> usize {
-        self.rows.len()
     }
 
     /// Draws what waits.

@@ -1,6 +1,7 @@
 //! Moments and how long ago they were. Deadlines are judged on the authority's clock; only what is shown is put onto the
 //! wall clock.
 
+use crate::refusal::millis;
 use crate::span::Span;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -25,7 +26,6 @@ impl Now {
 
     /// Where an instant of the store's clock lies on the wall clock.
     pub(crate) fn wall_of(&self, instant: Instant<AuthorityClock>) -> WallTime {
-        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let (ahead, behind) = (millis(instant.since(&self.store)), millis(self.store.since(&instant)));
         WallTime::from_millis(self.wall.as_millis().saturating_add(ahead).saturating_sub(behind))
     }
@@ -67,11 +67,6 @@ pub(crate) fn rfc3339(wall: WallTime) -> String {
 pub(crate) fn parse(text: &str) -> Option<WallTime> {
     let millis = text.parse::<Timestamp>().ok()?.as_millisecond();
     u64::try_from(millis).ok().map(WallTime::from_millis)
-}
-
-/// Milliseconds for a `_ms` field.
-pub(crate) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn timestamp(wall: WallTime) -> Timestamp {
