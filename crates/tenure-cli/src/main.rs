@@ -19,6 +19,7 @@ mod release;
 mod reopen;
 mod retire;
 mod run;
+mod screen;
 mod settings;
 mod show;
 mod sinks;
