@@ -1,3 +1,9 @@
 //! The command as a user runs it.
 
+#![expect(clippy::unwrap_used, reason = "in a test, that is how to fail")]
+
+mod site;
+
+mod child;
 mod demo;
+mod operate;
