@@ -1,3 +1,5 @@
 //! The command as a user runs it.
 
 mod demo;
+mod rig;
+mod silence;
