@@ -7,3 +7,5 @@ mod site;
 mod child;
 mod demo;
 mod operate;
+mod rig;
+mod silence;
