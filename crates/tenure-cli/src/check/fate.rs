@@ -5,7 +5,7 @@ use crate::span::Span;
 use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
-use tenure::authority::{Authority, Page, Read};
+use tenure::authority::{Authority, HistoryQuery, Order, Read};
 use tenure::blocking::wait_for;
 use tenure::core::record::{Event, Transition};
 use tenure::core::{AuthorityClock, Instant, Token};
@@ -20,32 +20,26 @@ pub(super) struct Fate {
     ago: Option<Duration>,
 }
 
-/// Rows at a time, and how many times at most: an answer is worth more than an old story.
-const ROWS: u64 = 512;
-const TURNS: u64 = 64;
+/// An answer is worth more than a long story.
+const ROWS: usize = 512;
 
-/// Looks for the end of a grant, from the newest row of the history backwards. An answer without it is an answer.
+/// Looks for the end of a grant, from the resource's newest row backwards. An answer without it is an answer.
 pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fate> {
-    let (newest, now) = (read.view.history, read.now);
-    let fate = |row: &Transition| fate(row, now);
+    let query = HistoryQuery {
+        resource: Some(token.resource.clone()),
+        order: Order::NewestFirst,
+        limit: ROWS,
+        ..HistoryQuery::default()
+    };
+    let rows = wait_for(authority.store().history(query)).ok()?;
     let mut next = None;
-    for turn in 1..=TURNS {
-        let after = newest.saturating_sub(turn * ROWS);
-        let page = Page { after: Some(after), limit: usize::try_from(ROWS).unwrap_or(usize::MAX) };
-        let rows = wait_for(authority.store().history(page)).ok()?;
-        let of_this =
-            rows.iter().rev().map(|(_, row)| row).filter(|row| row.resource.as_ref() == Some(&token.resource));
-        for row in of_this {
-            match row.event {
-                Event::Granted if row.grant == Some(token.grant) => return next,
-                // Somebody else's grant: whatever it was, this one had ended before.
-                Event::Granted => next = Some(fate(row)),
-                _ if row.grant == Some(token.grant) && ends(row.event) => return Some(fate(row)),
-                _ => {}
-            }
-        }
-        if after == 0 {
-            return None;
+    for row in rows.iter().map(|row| &row.transition) {
+        match row.event {
+            Event::Granted if row.grant == Some(token.grant) => return next,
+            // Somebody else's grant: whatever it was, this one had ended before.
+            Event::Granted => next = Some(fate(row, read.now)),
+            _ if row.grant == Some(token.grant) && ends(row.event) => return Some(fate(row, read.now)),
+            _ => {}
         }
     }
     None

@@ -76,9 +76,8 @@ impl Site {
 
     pub(crate) fn history(&self) -> Vec<Transition> {
         let worker = self.worker("reader");
-        let page = tenure::authority::Page { after: None, limit: 10_000 };
-        let rows = wait_for(worker.authority().store().history(page)).unwrap();
-        rows.into_iter().map(|(_, row)| row).collect()
+        let rows = wait_for(worker.authority().store().history(tenure::authority::HistoryQuery::default())).unwrap();
+        rows.into_iter().map(|row| row.transition).collect()
     }
 }
 
