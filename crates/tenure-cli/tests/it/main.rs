@@ -8,4 +8,5 @@ mod child;
 mod demo;
 mod operate;
 mod rig;
+mod run;
 mod silence;
