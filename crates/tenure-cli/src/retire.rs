@@ -48,7 +48,7 @@ impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
         let reached = self.receivers.reach()?;
-        let authority = setup.authority()?;
+        let authority = setup.existing()?;
         let resource = &self.resource;
         let known = look(&authority, resource)?.view.lease.is_some();
         let retire = Request::Retire { resource: resource.clone(), actor: setup.actor()? };

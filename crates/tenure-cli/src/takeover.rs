@@ -43,7 +43,7 @@ const LOOKS_MAX: usize = 16;
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
-        let (authority, actor) = (setup.authority()?, setup.actor()?);
+        let (authority, actor) = (setup.existing()?, setup.actor()?);
         for _ in 0..LOOKS_MAX {
             let read = look(&authority, &self.resource)?;
             let Some(holder) = Holder::of(&read) else { return Ok(self.nothing(&read, None)) };

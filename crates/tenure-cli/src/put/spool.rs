@@ -18,6 +18,9 @@ pub(super) struct Spool {
 
 const CHUNK: usize = 256 * 1024;
 
+/// What is copied between two looks at the progress.
+const PIECE: u64 = 16 << 20;
+
 /// Nothing is drawn for what is done before.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -67,8 +70,17 @@ impl Spool {
     /// Copies it, in the kernel where that can be.
     pub(super) fn copy_to(&mut self, target: &mut File) -> io::Result<()> {
         self.file.rewind()?;
-        let copied = io::copy(&mut self.file, target)?;
-        if copied == self.bytes { Ok(()) } else { Err(io::Error::other("the kept input has another length now")) }
+        let bar = Bar::new(Some(self.bytes));
+        let mut copied = 0;
+        while copied < self.bytes {
+            match io::copy(&mut (&self.file).take(PIECE), target)? {
+                0 => return Err(io::Error::other("the kept input has become shorter")),
+                piece => copied += piece,
+            }
+            bar.at(copied);
+        }
+        bar.done();
+        Ok(())
     }
 }
 
