@@ -133,7 +133,7 @@ impl Args {
                 let request = match self.forget(reached, id, cut) {
                     Ok(request) => request,
                     Err(why) => {
-                        eprintln!("not forgotten at {id}: {why}");
+                        eprintln!("not reached: {id}");
                         unreached.insert(id.clone(), why);
                         continue;
                     }

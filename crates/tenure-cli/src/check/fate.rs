@@ -24,7 +24,8 @@ pub(super) struct Fate {
 const ROWS: u64 = 512;
 const TURNS: u64 = 64;
 
-/// Looks for the end of a grant, from the newest row of the history backwards. An answer without it is an answer.
+/// Looks for the end of a grant, from the newest row of the history back to the row that granted it. `None` when that is
+/// not found: the token was never granted here, or long ago.
 pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fate> {
     let (newest, now) = (read.view.history, read.now);
     let fate = |row: &Transition| fate(row, now);
@@ -36,11 +37,12 @@ pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fa
         let of_this =
             rows.iter().rev().map(|(_, row)| row).filter(|row| row.resource.as_ref() == Some(&token.resource));
         for row in of_this {
+            let is_this = row.grant == Some(token.grant);
             match row.event {
-                Event::Granted if row.grant == Some(token.grant) => return next,
-                // Somebody else's grant: whatever it was, this one had ended before.
+                Event::Granted if is_this => return next,
+                // What stands nearest behind the grant ended it.
                 Event::Granted => next = Some(fate(row)),
-                _ if row.grant == Some(token.grant) && ends(row.event) => return Some(fate(row)),
+                event if is_this && ends(event) => next = Some(fate(row)),
                 _ => {}
             }
         }
@@ -52,10 +54,7 @@ pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fa
 }
 
 const fn ends(event: Event) -> bool {
-    matches!(
-        event,
-        Event::Released | Event::Completed | Event::Revoked | Event::Refused | Event::Retiring | Event::Retired
-    )
+    matches!(event, Event::Released | Event::Completed | Event::Revoked | Event::Refused | Event::Retiring)
 }
 
 fn fate(row: &Transition, now: Instant<AuthorityClock>) -> Fate {
@@ -88,7 +87,7 @@ impl fmt::Display for Fate {
             Event::Completed => write!(f, "{actor} completed the resource")?,
             Event::Revoked => write!(f, "{actor} took it away")?,
             Event::Refused => f.write_str("a receiver refused it")?,
-            Event::Retiring | Event::Retired => write!(f, "{actor} retired the resource")?,
+            Event::Retiring => write!(f, "{actor} retired the resource")?,
             other => write!(f, "{}", other.name())?,
         }
         if let Some(span) = self.ago {

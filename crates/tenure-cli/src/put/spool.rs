@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 use tenure::core::Digest;
@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl Spool {
     /// Reads standard input to its end. The file is gone with this process.
     pub(super) fn stdin(folder: &Path) -> io::Result<Self> {
+        if io::stdin().is_terminal() {
+            eprintln!("tenure put: reading what you type, up to its end (Ctrl-D)");
+        }
         Self::of(&mut io::stdin().lock(), folder, size_of_stdin())
     }
 
