@@ -76,8 +76,8 @@ impl Setup {
         Ok(Authority::new(store::connect(&self.url, Clock::from_env()?)?))
     }
 
-    /// Opens the authority only for looking: a store that is not there is not made.
-    pub(crate) fn looking(&self) -> Result<Authority, Problem> {
+    /// The same for what makes no sense where nothing was ever held: a store that is not there is not made.
+    pub(crate) fn existing(&self) -> Result<Authority, Problem> {
         Ok(Authority::new(store::connect(&without_create(&self.url), Clock::from_env()?)?))
     }
 
