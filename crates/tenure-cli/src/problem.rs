@@ -60,7 +60,11 @@ impl From<AuthorityError> for Problem {
 
 impl From<SinkError> for Problem {
     fn from(error: SinkError) -> Self {
-        Self::unavailable(error)
+        let exit = match &error {
+            SinkError::Address { .. } | SinkError::BadName { .. } => Exit::Usage,
+            _ => Exit::Unavailable,
+        };
+        Self::new(exit, error)
     }
 }
 

@@ -103,6 +103,14 @@ pub enum SinkError {
         /// What is wrong.
         what: String,
     },
+    /// The address cannot be understood.
+    #[error("{url:?} is no address of a sink: {why}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong with it, and what would be right.
+        why: String,
+    },
     /// The name of a target cannot be used.
     #[error("{name:?} cannot be the name of a target: {why}")]
     BadName {

@@ -35,10 +35,12 @@ pub mod sqlite;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
+mod address;
 mod error;
 mod operation;
 mod sink;
 
+pub use address::{Opened, connect, open};
 pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
