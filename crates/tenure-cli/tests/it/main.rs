@@ -6,6 +6,7 @@ mod site;
 
 mod child;
 mod demo;
+mod help;
 mod operate;
 mod rig;
 mod silence;
