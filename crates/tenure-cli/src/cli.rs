@@ -1,4 +1,6 @@
 use crate::exit::Exit;
+use crate::problem::Problem;
+use crate::screen::Out;
 use crate::{
     check, demo, doctor, export, history, import, ls, man, probe, put, release, reopen, retire, run, show, sinks,
     takeover,
@@ -106,10 +108,7 @@ impl Cli {
             Command::Doctor(args) => ("doctor", args.run()),
             Command::Export(args) => ("export", args.run()),
             Command::Import(args) => ("import", args.run()),
-            Command::Completions { shell } => {
-                clap_complete::generate(shell, &mut shown(), "tenure", &mut std::io::stdout());
-                ("completions", Ok(Exit::Success))
-            }
+            Command::Completions { shell } => ("completions", completions(shell)),
             Command::Man(args) => ("man", args.run(Self::command())),
         };
         match done {
@@ -120,6 +119,13 @@ impl Cli {
             }
         }
     }
+}
+
+fn completions(shell: Shell) -> Result<Exit, Problem> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut shown(), "tenure", &mut script);
+    Out::new().write(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Success)
 }
 
 /// Without the verbs that are hidden: a completion script would offer them.

@@ -2,9 +2,9 @@
 
 use crate::exit::Exit;
 use crate::problem::Problem;
+use crate::screen::Out;
 use clap::Command;
 use clap_mangen::Man;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 /// Print the manual, or write its pages where man looks for them.
@@ -24,7 +24,7 @@ impl Args {
         let mut command = command.disable_help_subcommand(true);
         command.build();
         let Some(dir) = &self.dir else {
-            std::io::stdout().write_all(one_page(&command)?.as_bytes()).map_err(Problem::failure)?;
+            Out::new().write(&one_page(&command)?)?;
             return Ok(Exit::Success);
         };
         let wrong =

@@ -168,3 +168,14 @@ fn other_shells_read_their_scripts() {
         }
     }
 }
+
+/// As in `tenure man | head -1`: an output that nobody reads to its end is no failure.
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    for args in [&["completions", "zsh"][..], &["man"], &["--help"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_tenure")).args(args).stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""), "{args:?}");
+    }
+}

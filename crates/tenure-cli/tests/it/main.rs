@@ -1,6 +1,6 @@
 //! The command as a user runs it.
 
-#![expect(clippy::unwrap_used, reason = "in a test, that is how to fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
 
 mod site;
 
