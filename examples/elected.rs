@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (bert_rounds, rounds) = mpsc::channel(1);
     let bert = tokio::spawn(candidate(bert, say, rounds));
     let (actor, reason) = ("operator".parse()?, "anna is too slow".parse()?);
-    authority.execute(&Request::Revoke { resource: "scheduler".parse()?, actor, reason }).await??;
+    authority.execute(&Request::Revoke { resource: "scheduler".parse()?, only: None, actor, reason }).await??;
     bert_rounds.send(()).await?;
     (news.recv().await, news.recv().await); // the same of bert
 
