@@ -61,14 +61,16 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (anna_rounds, rounds) = mpsc::channel(1);
     let anna = tokio::spawn(candidate(anna, say.clone(), rounds));
     anna_rounds.send(()).await?;
-    (news.recv().await, news.recv().await); // anna is elected, and has done a round
+    news.recv().await; // anna is elected
+    news.recv().await; // and has done a round
 
     let (bert_rounds, rounds) = mpsc::channel(1);
     let bert = tokio::spawn(candidate(bert, say, rounds));
     let (actor, reason) = ("operator".parse()?, "anna is too slow".parse()?);
     authority.execute(&Request::Revoke { resource: "scheduler".parse()?, only: None, actor, reason }).await??;
     bert_rounds.send(()).await?;
-    (news.recv().await, news.recv().await); // the same of bert
+    news.recv().await; // bert is elected
+    news.recv().await; // and has done a round
 
     // Anna does not know yet. She asks before her next round, stops, and stands for election again.
     anna_rounds.send(()).await?;
