@@ -6,10 +6,11 @@ use crate::ls;
 use crate::owner::Who;
 use crate::problem::Problem;
 use crate::refusal::quoted;
+use crate::screen::event::{About, Rows};
 use crate::screen::state::{Seen, State};
 use crate::screen::table::{Column, Table, mark};
 use crate::screen::when::{Now, rfc3339};
-use crate::screen::{Out, Tint, bar, clean, event, json, name, width};
+use crate::screen::{Out, Tint, bar, clean, json, name, width};
 use crate::span::Span;
 use std::fmt::Write;
 use tenure::authority::{Authority, Recorded};
@@ -166,10 +167,8 @@ fn receivers(lease: &LeaseRecord) -> String {
 }
 
 fn timeline(story: &[Recorded], now: &Now, more: bool, resource: &ResourceName) -> String {
-    let mut table = Table::new(width(), &event::OF_ONE);
-    story.iter().for_each(|row| table.row(event::of_one(row, now)));
     let cut = if more { format!("  (all of it: tenure history {})", quoted(resource.as_str())) } else { String::new() };
-    let story = if story.is_empty() { String::new() } else { table.draw() };
+    let story = Rows::new(About::One, width()).draw(story, now);
     format!("\n{}{}\n{story}", Tint::Strong.paint("History"), Tint::Faint.paint(cut))
 }
 
