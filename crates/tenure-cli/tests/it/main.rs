@@ -2,5 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
 
+mod site;
+
+mod child;
 mod demo;
 mod look;
+mod operate;
+mod rig;
+mod silence;
