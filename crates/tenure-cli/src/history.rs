@@ -18,18 +18,9 @@ use tenure::core::decide::Keys;
 /// Each step that the authority takes is a row: granted, announced, released, completed, revoked, and so on. Renewals have
 /// none: nothing changes hands. Times are those of the wall clock of the machine that took the step.
 ///
-/// With --json, one JSON object per line and row.
-///
-/// --follow goes on with new rows as they come. It ends with exit status 0 when it is interrupted (SIGINT, SIGTERM), and
-/// when nobody reads its output any more.
-///
-/// Examples:
-///
-///   tenure history tenant-7 --rows 20
-///
-///   tenure history --follow --json | jq 'select(.event == "revoked")'
+/// With --json, one object per line and row.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Only the rows about this resource.
     resource: Option<String>,
@@ -45,6 +36,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure history tenant-7 --rows 20
+  tenure history --follow --json | jq 'select(.event == \"revoked\")'
+
+Exit status:
+  0   also when --follow is interrupted (SIGINT, SIGTERM), or when nobody reads its output any more
+  69  the authority cannot be reached";
 
 /// So many rows are read at once.
 const PAGE: usize = 1_000;

@@ -21,16 +21,8 @@ use tenure::core::record::AuthorityRecord;
 ///
 /// With --json, one object: "now", and in "resources" one object each. There, owner, epoch, grant, since and session are
 /// those of the newest grant, whether it stands or not; state says whether it does.
-///
-/// Examples:
-///
-///   tenure ls                    everything
-///
-///   tenure ls tenant/ --expired  what begins with tenant/ and has lost its holder
-///
-///   tenure ls --json | jq -r '.resources[] | select(.state == "held") | .owner.name'
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Only resources whose names begin with it.
     prefix: Option<String>,
@@ -49,6 +41,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure ls                                what there is
+  tenure ls tenant/ --expired              what begins with tenant/ and has lost its holder
+  tenure ls --held --json | jq -r '.resources[].owner.name'";
 
 /// So many resources are read at once.
 const PAGE: usize = 1_000;

@@ -23,17 +23,9 @@ use tenure::core::record::{AuthorityRecord, LeaseRecord, Phase, Standing};
 /// The history is a timeline with the newest step last. It tells when each epoch was granted and to whom, and how it
 /// ended: released, completed, revoked by whom and why, or because its session ended.
 ///
-/// With --json, one object: that of tenure ls, with "now" and the rows of the timeline in "history".
-///
-/// Exit status 1: the resource has never been granted here.
-///
-/// Examples:
-///
-///   tenure show tenant-7
-///
-///   tenure show tenant-7 --json | jq .remaining_ms
+/// With --json, one object: that of tenure ls, with "now", and the rows of the timeline in "history".
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The resource.
     resource: String,
@@ -46,6 +38,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure show tenant-7
+  tenure show tenant-7 --json | jq .remaining_ms
+
+Exit status:
+  0   shown
+  1   the resource has never been granted here; names that are near to it are named
+  69  the authority cannot be reached";
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
