@@ -48,6 +48,9 @@ enum Command {
     /// One worker of the demo; the demo itself starts it.
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
+    /// Who holds the lease of a worker of the probe; the probe itself starts it.
+    #[command(hide = true)]
+    ProbeHolder(probe::HolderArgs),
 }
 
 impl Cli {
@@ -57,6 +60,7 @@ impl Cli {
             Command::DemoWorker(args) => ("demo-worker", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
             Command::Probe(args) => ("probe", args.run()),
+            Command::ProbeHolder(args) => ("probe-holder", args.run()),
             Command::Ls(args) => ("ls", args.run()),
             Command::Show(args) => ("show", args.run()),
             Command::History(args) => ("history", args.run()),
