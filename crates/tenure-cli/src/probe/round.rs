@@ -111,7 +111,7 @@ impl Round {
         self.a.epoch = holder_a.as_ref().map(|holder| holder.grant.epoch);
         self.step(stage, "a_started", "A is started");
         stage.narrator.wait(format!("A runs to its marker; at most {}", Span(plan.timeout)));
-        match a.to_marker(stage)? {
+        match a.run_to_marker(stage)? {
             Ended::Stopped { processes } => {
                 self.a.processes = Some(processes);
                 self.step(stage, "a_stopped", &format!("A is stopped at its marker: {}", count(processes)));
@@ -147,7 +147,7 @@ impl Round {
         }
         a.wake();
         self.step(stage, "a_woken", &format!("A is woken after {}", Span(stopped)));
-        let ended = a.to_end(stage)?;
+        let ended = a.run_to_end(stage)?;
         self.step(stage, "a_ended", &format!("A has ended: {}", ended.how()));
         let after_a = self.read(stage, "read_after_a")?;
         self.values.after_a = Some(after_a.clone());
@@ -224,7 +224,7 @@ impl Round {
         let mut b = Worker::start(stage, "B", holder.as_ref().map(|holder| &holder.grant))?;
         self.step(stage, "b_started", "B is started");
         stage.narrator.wait(format!("B runs to its end; at most {}", Span(stage.plan.timeout)));
-        let ended = b.to_end(stage)?;
+        let ended = b.run_to_end(stage)?;
         self.step(stage, "b_ended", &format!("B has ended: {}", ended.how()));
         let mut account = Account { epoch: holder.as_ref().map(|holder| holder.grant.epoch), ..Account::default() };
         account.close(&b, &ended);
@@ -244,7 +244,7 @@ impl Round {
         let mut a = Worker::start(stage, "A", holder.as_ref().map(|holder| &holder.grant))?;
         let mut run = ControlRun { paused: None, after: None, a: Account::default() };
         run.a.epoch = holder.as_ref().map(|holder| holder.grant.epoch);
-        let reached = match a.to_marker(stage)? {
+        let reached = match a.run_to_marker(stage)? {
             Ended::Stopped { processes } => {
                 run.a.processes = Some(processes);
                 Ok(())
@@ -256,7 +256,7 @@ impl Round {
         a.stay(stage, stopped.saturating_sub(a.paused()))?;
         run.a.stopped_ms = u64::try_from(a.paused().as_millis()).ok();
         a.wake();
-        let ended = a.to_end(stage)?;
+        let ended = a.run_to_end(stage)?;
         self.step(stage, "control_ended", &format!("A has ended: {}", ended.how()));
         let after = self.read(stage, "read_control_after")?;
         run.a.close(&a, &ended);

@@ -66,7 +66,7 @@ impl Worker {
     }
 
     /// Follows it to the marker and stops all of it there.
-    pub(super) fn to_marker(&mut self, stage: &Stage) -> Result<Ended, Problem> {
+    pub(super) fn run_to_marker(&mut self, stage: &Stage) -> Result<Ended, Problem> {
         let timeout = Deadline::after(stage.plan.timeout);
         let followed = match &stage.plan.marker {
             Marker::Line(regex) => {
@@ -112,7 +112,7 @@ impl Worker {
     }
 
     /// Follows it, and everything that it has started, to the end.
-    pub(super) fn to_end(&mut self, stage: &Stage) -> Result<Ended, Problem> {
+    pub(super) fn run_to_end(&mut self, stage: &Stage) -> Result<Ended, Problem> {
         let followed =
             self.process.follow(&stage.signals, Deadline::after(stage.plan.timeout), &mut self.transcript)?;
         Ok(self.over(followed, stage.plan.timeout))
