@@ -7,7 +7,7 @@ pub mod memory;
 
 mod address;
 
-pub use address::connect;
+pub use address::{connect, escaped, shared};
 
 use std::future::Future;
 use std::pin::Pin;

@@ -71,6 +71,12 @@ impl Setup {
         })
     }
 
+    /// The address as another process understands it, which may work in another folder, and which is not to make a store
+    /// where none is.
+    pub(crate) fn shared_url(&self) -> String {
+        store::shared(&self.url)
+    }
+
     /// Who does it, for the history.
     pub(crate) fn actor(&self) -> Result<Actor, Problem> {
         Ok(Actor::new(self.who.to_string())?)
@@ -83,8 +89,8 @@ fn usual_authority() -> Result<String, Problem> {
     let folder = settings::state_home().ok_or_else(nowhere)?.join("tenure");
     std::fs::create_dir_all(&folder)
         .map_err(|error| Problem::failure(format_args!("{} cannot be made: {error}", folder.display())))?;
-    let path = folder.join("authority.db").to_string_lossy().replace('%', "%25").replace('?', "%3F");
-    Ok(format!("sqlite:{path}?create=true"))
+    let path = folder.join("authority.db");
+    Ok(format!("sqlite:{}?create=true", store::escaped(&path.to_string_lossy())))
 }
 
 #[cfg(test)]

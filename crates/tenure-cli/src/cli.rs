@@ -51,6 +51,12 @@ enum Command {
     /// Who holds the lease of a worker of the probe; the probe itself starts it.
     #[command(hide = true)]
     ProbeHolder(probe::HolderArgs),
+    /// What ends the command of a run in time; the run itself starts it.
+    #[command(hide = true)]
+    RunWatchdog(run::WatchdogArgs),
+    /// What becomes the command of a run; its watchdog starts it.
+    #[command(hide = true)]
+    RunCommand(run::CommandArgs),
 }
 
 impl Cli {
@@ -58,6 +64,8 @@ impl Cli {
         let (verb, done) = match self.command {
             Command::Demo(args) => ("demo", Ok(args.run())),
             Command::DemoWorker(args) => ("demo-worker", Ok(args.run())),
+            Command::RunWatchdog(args) => ("run", Ok(args.run())),
+            Command::RunCommand(args) => ("run", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
             Command::Probe(args) => ("probe", args.run()),
             Command::ProbeHolder(args) => ("probe-holder", args.run()),

@@ -14,6 +14,7 @@ mod owner;
 mod probe;
 mod problem;
 mod put;
+mod refusal;
 mod release;
 mod reopen;
 mod retire;

@@ -1,17 +1,323 @@
-use crate::access::Access;
-use crate::exit::Exit;
-use crate::problem::Problem;
+//! `tenure run`: a command that runs only while its lease is held.
 
-/// What is asked of `run`.
+mod back;
+mod command;
+mod foreground;
+mod hook;
+mod keep;
+mod link;
+mod plan;
+mod report;
+mod signals;
+mod token_file;
+pub(crate) mod tree;
+mod watchdog;
+
+pub(crate) use command::Args as CommandArgs;
+pub(crate) use watchdog::Args as WatchdogArgs;
+
+use crate::access::{Access, Setup};
+use crate::exit::Exit;
+use crate::owner::Who;
+use crate::problem::Problem;
+use crate::refusal::Holder;
+use crate::span::{self, Span};
+use keep::{Event, Keep};
+use plan::Plan;
+use report::{not_started, say};
+use std::ffi::OsString;
+use std::future::IntoFuture;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use tenure::blocking::wait_for;
+use tenure::core::decide::Refusal;
+use tenure::sink::Sink;
+use tenure::{Acquire, AcquireError, Lease, ResourceName, Tenure, Token, Ttl};
+use tokio_util::sync::CancellationToken;
+
+/// Run a command only while the lease of a resource is held.
+///
+/// The command starts once the resource is held, and its processes are gone before anybody else can hold it: on a loss
+/// the whole group, and whatever left it, is asked to end, then killed, before the authority's deadline. A watchdog beside
+/// this process does so even if this process is stopped or killed, or if the authority does not answer. The resource is
+/// released when the last process is gone.
+///
+/// The command finds TENURE_RESOURCE, TENURE_EPOCH, TENURE_TOKEN, TENURE_AUTHORITY and TENURE_OWNER in its environment,
+/// for `tenure check` and `tenure put`, or for a receiver of its own.
 #[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
+    /// What is to be held, such as tenant:42.
+    #[arg(long, short, value_name = "NAME")]
+    resource: ResourceName,
+    /// How long the lease lasts without a renewal; it is renewed every third of it. 120s, unless the configuration file
+    /// says otherwise.
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    ttl: Option<Duration>,
+    /// How long to wait for the resource at most; 0s asks once.
+    #[arg(long, value_parser = span::parse, value_name = "SPAN", default_value = "30s")]
+    wait: Duration,
+    /// How long the command has to end after it was asked to. 5s, or what a short ttl leaves.
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    grace: Option<Duration>,
+    /// Run this once, through a shell, when the right to write was lost and the command is gone. TENURE_LOSS says why.
+    #[arg(long, value_name = "CMD")]
+    on_loss: Option<OsString>,
+    /// A receiver to be sealed before the command starts, such as file:/srv/out or sqlite:docs.db. May be given more than
+    /// once.
+    #[arg(long, value_name = "URL")]
+    sink: Vec<String>,
+    /// End the command after so long, however well it is renewed: a hung job must not hold the resource for days.
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    max_hold: Option<Duration>,
+    /// Stop the command on a loss instead of ending it, and let it go on under a new epoch if nobody took over in between.
+    /// For work too dear to begin again because a laptop slept.
+    #[arg(long)]
+    freeze: bool,
+    /// Write one JSON object as the last line of standard error; standard output is the command's.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     access: Access,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure run --resource nightly-backup -- restic backup /srv
+  tenure run --resource tenant:42 --ttl 30s --wait 5m -- ./sync.sh
+  tenure run --resource report --sink file:/srv/out -- sh -c './make-report | tenure put --sink file:/srv/out --op today'
+
+Exit status:
+  the command's own, or 128 and the number of the signal that ended it; otherwise
+  75  not acquired in time: somebody else holds the resource, and is named
+  69  the authority, or a receiver, cannot be reached
+  76  the right to write was lost while the command ran
+  64  the command line makes no sense
+  126, 127  the command cannot be started, or is not there";
+
+/// What is to be done, after everything was checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    resource: ResourceName,
+    owner: Who,
+    authority: String,
+    tenure: Tenure,
+    plan: Plan,
+    sinks: Vec<Arc<dyn Sink>>,
+    max_hold: Option<Duration>,
+    freeze: bool,
+    on_loss: Option<OsString>,
+    command: Vec<OsString>,
+}
+
+impl Task {
+    /// The wish for the resource.
+    fn wish(&self, wait: Duration) -> Acquire {
+        let wish =
+            self.tenure.acquire(self.resource.clone()).ttl(self.plan.ttl.get()).margin(self.plan.holder_margin());
+        self.sinks.iter().fold(wish.wait(wait), |wish, sink| wish.sink(Arc::clone(sink)))
+    }
+
+    fn environment(&self, token: &Token) -> [(&'static str, String); 5] {
+        [
+            ("TENURE_RESOURCE", self.resource.to_string()),
+            ("TENURE_EPOCH", token.epoch.to_string()),
+            ("TENURE_TOKEN", token.to_string()),
+            ("TENURE_AUTHORITY", self.authority.clone()),
+            ("TENURE_OWNER", self.owner.to_string()),
+        ]
+    }
+}
+
+/// Why the command was not started.
+struct NotStarted {
+    exit: Exit,
+    why: String,
+    holder: Option<Box<Holder>>,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        let _ = self.access.setup()?;
-        Err(Problem::failure("under way"))
+        match self.start() {
+            Ok(exit) => Ok(exit),
+            Err(NotStarted { exit, why, holder }) => {
+                say(&why);
+                if self.json {
+                    eprintln!("{}", not_started(&self.resource, exit, &why, holder.as_deref()));
+                }
+                Ok(exit)
+            }
+        }
+    }
+
+    fn start(&self) -> Result<Exit, NotStarted> {
+        let task = self.task()?;
+        let (tell, events) = channel();
+        signals::watch(tell.clone()).map_err(|error| Problem::failure(format_args!("signals: {error}")))?;
+        let lease = self.acquire(&task, &tell, &events)?;
+        let report = match Keep::start(&task, lease, (tell, events)) {
+            Ok(keep) => keep.follow(),
+            Err((lease, problem)) => {
+                // Nothing runs: it is given back at once.
+                let _ = wait_for(lease.release());
+                return Err(problem.into());
+            }
+        };
+        report.say();
+        if self.json {
+            eprintln!("{}", report.json());
+        }
+        Ok(report.exit())
+    }
+
+    fn task(&self) -> Result<Task, NotStarted> {
+        let setup = self.access.setup()?;
+        let ttl = self.ttl.or(setup.settings.ttl).unwrap_or(Ttl::DEFAULT.get());
+        let plan = Plan::new(ttl, self.grace)?;
+        if let Some(program) = self.command.first()
+            && !is_there(Path::new(program))
+        {
+            let why =
+                format!("{} is not there: give the command's path, or one that is found by PATH", program.display());
+            return Err(NotStarted { exit: command::cannot_start(ErrorKind::NotFound), why, holder: None });
+        }
+        let sinks = self.sink.iter().map(|url| Ok(tenure::sink::connect(url)?)).collect::<Result<_, Problem>>()?;
+        let owner = setup.who.clone().process();
+        let tenure = connect(&setup, &owner, self.wait)?;
+        Ok(Task {
+            resource: self.resource.clone(),
+            authority: setup.shared_url(),
+            owner,
+            tenure,
+            plan,
+            sinks,
+            max_hold: self.max_hold,
+            freeze: self.freeze,
+            on_loss: self.on_loss.clone(),
+            command: self.command.clone(),
+        })
+    }
+
+    /// Asks once, says who is in the way, and waits for as long as that makes sense.
+    fn acquire(&self, task: &Task, tell: &Sender<Event>, events: &Receiver<Event>) -> Result<Lease, NotStarted> {
+        let refused = match attempt(task, Duration::ZERO, tell, events)? {
+            Ok(lease) => return Ok(lease),
+            Err(error) => error,
+        };
+        let holder = holder(task, &refused);
+        // Nobody renews what a dead process holds: it is free then, and not before.
+        let in_vain = holder.as_ref().is_some_and(|holder| holder.is_dead() && holder.remaining() > self.wait);
+        let may_wait = matches!(
+            refused,
+            AcquireError::Refused { refusal: Refusal::Busy { .. } | Refusal::Quarantined { .. }, .. }
+                | AcquireError::Unanswered { .. }
+        );
+        if !may_wait || in_vain || self.wait.is_zero() {
+            return Err(not_acquired(task, &refused, Duration::ZERO));
+        }
+        let why = holder.map_or_else(|| refused.to_string(), |holder| holder.to_string());
+        say(&format!("{why}\n            waiting for it for up to {}", Span(self.wait)));
+        attempt(task, self.wait, tell, events)?.map_err(|error| not_acquired(task, &error, self.wait))
+    }
+}
+
+/// One wish, which a signal interrupts; nothing is left behind then.
+fn attempt(
+    task: &Task,
+    wait: Duration,
+    tell: &Sender<Event>,
+    events: &Receiver<Event>,
+) -> Result<Result<Lease, AcquireError>, NotStarted> {
+    let (cancel, wish, nudge) = (CancellationToken::new(), task.wish(wait), tell.clone());
+    let asking = std::thread::spawn({
+        let cancel = cancel.clone();
+        move || {
+            let answer = wait_for(cancel.run_until_cancelled(wish.into_future()));
+            drop(nudge.send(Event::Nudge));
+            answer
+        }
+    });
+    while !asking.is_finished() {
+        if let Ok(Event::Signal(signal)) = events.recv()
+            && signals::asks_for_the_end(signal)
+        {
+            cancel.cancel();
+            if let Ok(Some(Ok(lease))) = asking.join() {
+                let _ = wait_for(lease.release());
+            }
+            let exit = Exit::Command(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)));
+            return Err(NotStarted {
+                exit,
+                why: "interrupted while waiting; nothing was started".into(),
+                holder: None,
+            });
+        }
+    }
+    match asking.join() {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) | Err(_) => Ok(Err(AcquireError::Closed)),
+    }
+}
+
+fn holder(task: &Task, error: &AcquireError) -> Option<Holder> {
+    match error {
+        AcquireError::Refused { resource, refusal } => Holder::of(resource, refusal, &task.owner),
+        _ => None,
+    }
+}
+
+fn not_acquired(task: &Task, error: &AcquireError, waited: Duration) -> NotStarted {
+    let exit = match error {
+        AcquireError::Refused { refusal: Refusal::TtlTooLong { .. } | Refusal::NoAdapter { .. }, .. }
+        | AcquireError::Name(_)
+        | AcquireError::Timing(_) => Exit::Usage,
+        AcquireError::Refused { .. } | AcquireError::HeldHere { .. } | AcquireError::LostAtOnce { .. } => {
+            Exit::NotAcquired
+        }
+        AcquireError::Unanswered { .. } | AcquireError::Sink { .. } => Exit::Unavailable,
+        AcquireError::Clock(_) | AcquireError::Entropy(_) | AcquireError::Closed => Exit::Failure,
+    };
+    let holder = holder(task, error);
+    let mut why = holder.as_ref().map_or_else(|| error.to_string(), Holder::to_string);
+    if holder.is_some() && !waited.is_zero() {
+        why = format!("not acquired within {}: {why}", Span(waited));
+    }
+    NotStarted { exit, why, holder: holder.map(Box::new) }
+}
+
+/// Connects, but not for ever: a store on a device that hangs does not answer at all.
+fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStarted> {
+    let bound = wait.max(Duration::from_secs(10));
+    let (tell, told) = channel();
+    let (setup, owner) = (setup.clone(), owner.clone());
+    let url = setup.url.clone();
+    std::thread::spawn(move || drop(tell.send(setup.connect(&owner))));
+    match told.recv_timeout(bound) {
+        Ok(connected) => Ok(connected?),
+        Err(_) => {
+            Err(Problem::unavailable(format_args!("the authority at {url} did not answer within {}", Span(bound)))
+                .into())
+        }
+    }
+}
+
+/// Whether there is such a program, looked for as the system does. It may be refused still when it is started.
+fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 || program.is_absolute() {
+        return program.exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/bin:/usr/bin".into());
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+impl From<Problem> for NotStarted {
+    fn from(problem: Problem) -> Self {
+        Self { exit: problem.exit(), why: problem.to_string(), holder: None }
     }
 }

@@ -139,6 +139,7 @@ pub fn decide(view: &View, request: &Request, now: Instant<AuthorityClock>) -> D
         | Request::Revoke { .. } => lease::decide(view, request, now),
         Request::Reopen { .. }
         | Request::Unenrol { .. }
+        | Request::ReopenSink { .. }
         | Request::Retire { .. }
         | Request::Forgotten { .. }
         | Request::ForgetRefused { .. } => retire::decide(view, request, now),

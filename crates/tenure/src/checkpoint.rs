@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use tenure_core::{Epoch, Token};
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +49,16 @@ impl Checkpoint {
     pub fn ensure_local(&self) -> Result<&Token, Lost> {
         self.held.standing()?;
         Ok(self.token())
+    }
+
+    /// For how long this process may believe still if no renewal is granted: until its own deadline, which lies a margin
+    /// before the authority's. A checkpoint like [`ensure_local`](Self::ensure_local). For work that cannot be
+    /// interrupted, and for whoever must end it in time from outside.
+    ///
+    /// # Errors
+    /// [`Lost`], for ever after the first time: stop the work.
+    pub fn time_left(&self) -> Result<Duration, Lost> {
+        self.held.time_left()
     }
 
     /// Ends when the lease is lost, and says why. A lease that is released or completed is lost as well, for whoever

@@ -28,6 +28,22 @@ pub fn connect(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
+/// The address by which another process finds the same store: its path is absolute, since that process may work in
+/// another folder, and it does not make a store where this one is gone. An address that makes no sense stays as it is.
+#[must_use]
+pub fn shared(url: &str) -> String {
+    let Ok(address) = Address::parse(url) else { return url.to_owned() };
+    let path = match (address.scheme, address.path.starts_with("//")) {
+        ("sqlite", false) => std::path::absolute(&address.path).ok(),
+        _ => None,
+    };
+    let path = path.map_or(address.path, |path| path.to_string_lossy().into_owned());
+    let kept = address.parameters.iter().filter(|(name, _)| *name != "create");
+    let kept: Vec<String> = kept.map(|(name, value)| format!("{name}={value}")).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    format!("{}:{}{mark}{}", address.scheme, escaped(&path), kept.join("&"))
+}
+
 const RIGHT: &str = "sqlite:PATH (with ?create=true to make the file) or memory:";
 
 /// What is between the colons and question marks.
@@ -153,6 +169,12 @@ fn span(text: &str) -> Option<Duration> {
         _ => return None,
     };
     number.checked_mul(millis).map(Duration::from_millis)
+}
+
+/// The path as it stands in an address.
+#[must_use]
+pub fn escaped(path: &str) -> String {
+    path.replace('%', "%25").replace('?', "%3F")
 }
 
 /// The path with its `%XX` replaced; `None` when one of them is none, or the result is no text.

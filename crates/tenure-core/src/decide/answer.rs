@@ -59,6 +59,8 @@ pub enum Reply {
     Reopened,
     /// The sink is out of the enrolment.
     Unenrolled,
+    /// The sink is to be bound and sealed again.
+    SinkReopened,
     /// The sinks must forget the resource at this cut.
     Retiring {
         /// The cut.
@@ -219,7 +221,9 @@ impl fmt::Display for Refusal {
                 f,
                 "the receiver {sink} is enrolled for this resource, and this worker cannot seal it: configure it, or have an operator remove it"
             ),
-            Self::NotEnrolled { sink } => write!(f, "the receiver {sink} is not enrolled: enrol it before it is bound"),
+            Self::NotEnrolled { sink } => {
+                write!(f, "the receiver {sink} is not enrolled for this resource: enrol it first")
+            }
             Self::NotBound { sink } => {
                 write!(
                     f,

@@ -22,7 +22,10 @@ pub(super) fn decide(view: &View, request: &Request, now: Instant<AuthorityClock
         },
         Request::Release { token } => release(view, token, now),
         Request::Complete { token, session, outcome } => complete(view, token, *session, outcome, now),
-        Request::Revoke { actor, reason, .. } => match &view.lease {
+        Request::Revoke { only, actor, reason, .. } => match &view.lease {
+            Some(lease) if lease.is_granted() && only.is_some_and(|epoch| epoch != lease.epoch) => {
+                Decision::refuse(not_current(view))
+            }
             Some(lease) if lease.is_granted() => {
                 let freed = LeaseRecord { phase: Phase::Free, ..lease.clone() };
                 let transition = Transition {

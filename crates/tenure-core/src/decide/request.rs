@@ -133,6 +133,8 @@ pub enum Request {
     Revoke {
         /// Of which resource.
         resource: ResourceName,
+        /// Only while its epoch is this one: whoever looked first does not hit the next holder.
+        only: Option<Epoch>,
         /// Who takes it away.
         actor: Actor,
         /// Why.
@@ -154,6 +156,17 @@ pub enum Request {
         /// Which sink.
         sink: SinkId,
         /// Who takes it out.
+        actor: Actor,
+        /// Why.
+        reason: Reason,
+    },
+    /// Reports that an operator has reopened a sink, after a restore there: the present grant counts as unsealed there.
+    ReopenSink {
+        /// Of which resource.
+        resource: ResourceName,
+        /// Which sink.
+        sink: SinkId,
+        /// Who reopened it.
         actor: Actor,
         /// Why.
         reason: Reason,
@@ -223,6 +236,7 @@ impl Request {
             Self::Revoke { resource, .. }
             | Self::Reopen { resource, .. }
             | Self::Unenrol { resource, .. }
+            | Self::ReopenSink { resource, .. }
             | Self::Retire { resource, .. }
             | Self::Forgotten { resource, .. }
             | Self::ForgetRefused { resource, .. } => Keys { resource: Some(resource.clone()), ..Keys::default() },

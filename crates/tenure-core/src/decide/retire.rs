@@ -1,7 +1,7 @@
 //! The end of a resource, and what only an operator may do with one.
 
 use super::{Change, Decision, Refusal, Reply, Request, Swap, View, lease_transition, reason};
-use crate::record::{Event, LeaseRecord, Phase, Standing, Transition};
+use crate::record::{Event, LeaseRecord, Phase, SinkMark, Standing, Transition};
 use crate::{Actor, AuthorityClock, Epoch, Instant, Reason, SinkId};
 use alloc::collections::BTreeSet;
 
@@ -16,6 +16,7 @@ pub(super) fn decide(view: &View, request: &Request, now: Instant<AuthorityClock
     match request {
         Request::Reopen { actor, reason, .. } => reopen(lease, actor, reason, now),
         Request::Unenrol { sink, actor, reason, .. } => unenrol(lease, sink, actor, reason, now),
+        Request::ReopenSink { sink, actor, reason, .. } => reopen_sink(lease, sink, actor, reason, now),
         Request::Retire { actor, .. } => retire(view, lease, actor, now),
         Request::Forgotten { cut, sink, .. } => forgotten(view, lease, *cut, sink, now),
         Request::ForgetRefused { cut, row, .. } => forget_refused(lease, *cut, *row, now),
@@ -38,8 +39,31 @@ fn unenrol(lease: &LeaseRecord, sink: &SinkId, actor: &Actor, why: &Reason, now:
     }
     let mut after = lease.clone();
     after.sinks.remove(sink);
-    let transition = by(actor, why, lease_transition(&after, Event::Unenrolled, now));
+    let transition = by(actor, &about(sink, why), lease_transition(&after, Event::Unenrolled, now));
     Decision::swap(Swap { change: Change::Lease(after), relies_on: None, transition }, Reply::Unenrolled)
+}
+
+/// A mark only gets weaker here, and nothing is granted or announced by it. A report of a seal that was under way finds
+/// no generation bound, and is refused.
+fn reopen_sink(
+    lease: &LeaseRecord,
+    sink: &SinkId,
+    actor: &Actor,
+    why: &Reason,
+    now: Instant<AuthorityClock>,
+) -> Decision {
+    let mut after = lease.clone();
+    let Some(mark) = after.sinks.get_mut(sink) else {
+        return Decision::refuse(Refusal::NotEnrolled { sink: sink.clone() });
+    };
+    *mark = SinkMark::default();
+    // The restore may have brought back what was forgotten.
+    if let Phase::Retiring { forgotten, .. } = &mut after.phase {
+        forgotten.remove(sink);
+    }
+    // Recorded also when the mark was clear: each reopening happened.
+    let transition = by(actor, &about(sink, why), lease_transition(&after, Event::SinkReopened, now));
+    Decision::swap(Swap { change: Change::Lease(after), relies_on: None, transition }, Reply::SinkReopened)
 }
 
 fn retire(view: &View, lease: &LeaseRecord, actor: &Actor, now: Instant<AuthorityClock>) -> Decision {
@@ -119,6 +143,11 @@ fn forget_refused(lease: &LeaseRecord, told: Epoch, row: Epoch, now: Instant<Aut
         Swap { change: Change::Lease(after), relies_on: None, transition },
         Reply::Retiring { cut: raised, waiting },
     )
+}
+
+/// The reason with the sink that it is about; alone, when both together are too long.
+fn about(sink: &SinkId, why: &Reason) -> Reason {
+    reason(&format_args!("{sink}: {why}")).unwrap_or_else(|| why.clone())
 }
 
 fn by(actor: &Actor, why: &Reason, transition: Transition) -> Transition {

@@ -2,5 +2,6 @@
 
 mod field;
 mod grants;
+mod operator;
 mod sessions;
 mod world;

@@ -64,6 +64,8 @@ pub enum Event {
     Reopened,
     /// A sink was taken out of the enrolment.
     Unenrolled,
+    /// A sink was reopened after a restore there.
+    SinkReopened,
     /// The resource is on its way to be forgotten.
     Retiring,
     /// A sink has forgotten the resource.
@@ -78,7 +80,7 @@ pub enum Event {
 
 impl Event {
     /// All events, for stores that read them back.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Opened,
         Self::Renewed,
         Self::Ended,
@@ -94,6 +96,7 @@ impl Event {
         Self::Revoked,
         Self::Reopened,
         Self::Unenrolled,
+        Self::SinkReopened,
         Self::Retiring,
         Self::Forgotten,
         Self::FloorRaised,
@@ -120,6 +123,7 @@ impl Event {
             Self::Revoked => "revoked",
             Self::Reopened => "reopened",
             Self::Unenrolled => "unenrolled",
+            Self::SinkReopened => "sink-reopened",
             Self::Retiring => "retiring",
             Self::Forgotten => "forgotten",
             Self::FloorRaised => "floor-raised",

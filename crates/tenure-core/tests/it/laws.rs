@@ -100,9 +100,21 @@ fn about_leases() -> impl Strategy<Value = Request> {
 
 fn about_resources() -> impl Strategy<Value = Request> {
     prop_oneof![
-        resource().prop_map(|resource| Request::Revoke { resource, actor: by().0, reason: by().1 }),
+        resource().prop_map(|resource| Request::Revoke { resource, only: None, actor: by().0, reason: by().1 }),
+        (resource(), epoch()).prop_map(|(resource, epoch)| Request::Revoke {
+            resource,
+            only: Some(epoch),
+            actor: by().0,
+            reason: by().1
+        }),
         resource().prop_map(|resource| Request::Reopen { resource, actor: by().0, reason: by().1 }),
         (resource(), sink()).prop_map(|(resource, sink)| Request::Unenrol {
+            resource,
+            sink,
+            actor: by().0,
+            reason: by().1
+        }),
+        (resource(), sink()).prop_map(|(resource, sink)| Request::ReopenSink {
             resource,
             sink,
             actor: by().0,

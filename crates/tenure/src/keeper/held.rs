@@ -108,6 +108,14 @@ impl Held {
         }
     }
 
+    /// The time to the own deadline.
+    pub(crate) fn time_left(&self) -> Result<Duration, Lost> {
+        self.standing()?;
+        // Read anew: a renewal between the two readings makes it later, and a loss makes it none.
+        let left = self.shared().now().ok().zip(self.session.gate.deadline());
+        Ok(left.map_or(Duration::ZERO, |(now, deadline)| deadline.since(&now)))
+    }
+
     fn lost_by(&self, loss: Loss) -> Lost {
         Lost { token: self.token.clone(), loss }
     }

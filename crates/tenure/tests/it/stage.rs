@@ -54,7 +54,7 @@ impl Stage {
 
     pub(crate) async fn revoke(&self, token: &Token) {
         let (actor, reason) = ("operator".parse().unwrap(), "test".parse().unwrap());
-        self.ask(Request::Revoke { resource: token.resource.clone(), actor, reason }).await.unwrap();
+        self.ask(Request::Revoke { resource: token.resource.clone(), only: None, actor, reason }).await.unwrap();
     }
 
     pub(crate) fn clock(&self) -> Clock {

@@ -13,6 +13,7 @@ async fn ownership_loss_is_sticky_and_cancels_every_later_checkpoint() {
     // The authority's word is gone for a moment: revoked, and acquired again by the same worker.
     let revoke = Request::Revoke {
         resource: lease.token().resource.clone(),
+        only: None,
         actor: "operator".parse().unwrap(),
         reason: "test".parse().unwrap(),
     };

@@ -71,3 +71,15 @@ fn spans_are_a_number_and_a_unit() {
         assert_eq!(span(wrong), None, "{wrong:?}");
     }
 }
+
+/// A command gets its authority's address in its environment, and may go to another folder before it asks.
+#[test]
+fn a_shared_address_is_absolute_and_makes_nothing() {
+    let here = std::env::current_dir().unwrap();
+    let shared = |url| super::shared(url);
+    assert_eq!(shared("sqlite:a.db?create=true"), format!("sqlite:{}", here.join("a.db").display()));
+    assert_eq!(shared("sqlite:/x/a.db?create=true&max_ttl=1h"), "sqlite:/x/a.db?max_ttl=1h");
+    assert_eq!(shared("sqlite:///x/a%3F%25.db"), "sqlite:///x/a%3F%25.db");
+    assert_eq!(shared("memory:"), "memory:");
+    assert_eq!(shared("no address"), "no address");
+}

@@ -306,7 +306,10 @@ impl Model for Leases {
             Action::Release(worker) => next.stop(worker, HeldLease::release),
             Action::Revoke => {
                 let (actor, reason) = (Actor::new("op").unwrap(), Reason::new("").unwrap());
-                next.store.execute(&Request::Revoke { resource: resource(), actor, reason }, now()).answer.ok()?;
+                next.store
+                    .execute(&Request::Revoke { resource: resource(), only: None, actor, reason }, now())
+                    .answer
+                    .ok()?;
                 next.revoked = true;
             }
             Action::SendRenewal(worker) => {

@@ -1,0 +1,66 @@
+//! The way back after a loss: the same resource under a new epoch, if nobody had it in between.
+
+use super::Task;
+use std::future::IntoFuture;
+use std::time::Duration;
+use tenure::core::decide::Refusal;
+use tenure::{AcquireError, Epoch, Lease};
+use tokio_util::sync::CancellationToken;
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Back {
+    /// Held again, and nobody had it in between.
+    Same(Lease),
+    /// Somebody had it, and perhaps has it still.
+    Another(Option<Lease>),
+    /// It cannot be had any more.
+    Over(String),
+}
+
+/// The wish that led to the lost lease.
+pub(super) struct Wish {
+    task: Task,
+    before: Epoch,
+}
+
+/// Between two attempts while the authority does not answer.
+const AGAIN: Duration = Duration::from_millis(500);
+
+impl Wish {
+    pub(super) fn new(task: &Task, lost: &Lease) -> Self {
+        Self { task: task.clone(), before: lost.epoch() }
+    }
+
+    /// Asks for as long as it takes: the command stands still and costs nothing. `None` when it was cancelled.
+    pub(super) fn come_back(&self, cancel: &CancellationToken) -> Option<Back> {
+        loop {
+            let asked = cancel.run_until_cancelled(self.task.wish(Duration::ZERO).into_future());
+            let pause = match tenure::blocking::wait_for(asked)? {
+                Ok(lease) if self.before.next().is_ok_and(|next| next == lease.epoch()) => {
+                    return Some(Back::Same(lease));
+                }
+                Ok(lease) => return Some(Back::Another(Some(lease))),
+                // The lost grant itself: its release did not arrive, and it ends by its deadline.
+                Err(AcquireError::Refused { refusal: Refusal::Busy { owner, remaining, .. }, .. })
+                    if owner.instance == self.task.tenure.owner().instance =>
+                {
+                    remaining.min(AGAIN)
+                }
+                Err(AcquireError::Refused { refusal: Refusal::Busy { .. }, .. }) => return Some(Back::Another(None)),
+                Err(AcquireError::Refused { refusal: Refusal::Quarantined { remaining }, .. }) => {
+                    remaining.min(AGAIN * 4)
+                }
+                Err(
+                    AcquireError::Refused { refusal: Refusal::SessionEnded { .. } | Refusal::OpeningTooOld, .. }
+                    | AcquireError::Unanswered { .. }
+                    | AcquireError::HeldHere { .. }
+                    | AcquireError::LostAtOnce { .. }
+                    | AcquireError::Sink { .. },
+                ) => AGAIN,
+                Err(error) => return Some(Back::Over(error.to_string())),
+            };
+            super::watchdog::pause(pause);
+        }
+    }
+}
