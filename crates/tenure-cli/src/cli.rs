@@ -51,6 +51,9 @@ enum Command {
     /// Who holds the lease of a worker of the probe; the probe itself starts it.
     #[command(hide = true)]
     ProbeHolder(probe::HolderArgs),
+    /// What ends the workers of a probe that was killed; the probe itself starts it.
+    #[command(hide = true)]
+    ProbeGuard(probe::GuardArgs),
     /// What ends the command of a run in time; the run itself starts it.
     #[command(hide = true)]
     RunWatchdog(run::WatchdogArgs),
@@ -68,6 +71,7 @@ impl Cli {
             Command::RunCommand(args) => ("run", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
             Command::Probe(args) => ("probe", args.run()),
+            Command::ProbeGuard(args) => ("probe-guard", args.run()),
             Command::ProbeHolder(args) => ("probe-holder", args.run()),
             Command::Ls(args) => ("ls", args.run()),
             Command::Show(args) => ("show", args.run()),

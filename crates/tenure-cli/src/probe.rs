@@ -1,6 +1,7 @@
 //! What happens to a late writer, on the user's own worker and target.
 
 mod deadline;
+mod guard;
 mod holder;
 mod junit;
 mod narrator;
@@ -14,12 +15,14 @@ mod tree;
 mod verdict;
 mod worker;
 
+pub(crate) use guard::Args as GuardArgs;
 pub(crate) use holder::Args as HolderArgs;
 
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::settings::Color;
 use crate::span;
+use guard::Guard;
 use narrator::Narrator;
 use regex::Regex;
 use report::Report;
@@ -29,6 +32,7 @@ use stage::{Control, LeasePlan, Marker, Plan, Stage};
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
+use tenure::authority::{Clock, store};
 use tree::Trees;
 use verdict::Verdict;
 
@@ -129,8 +133,9 @@ impl Args {
             _ => None,
         };
         let plan = self.plan(own.as_ref())?;
-        let stage =
-            Stage { plan, trees: Trees::new()?, signals: Signals::catch()?, narrator: Narrator::new(self.quiet) };
+        let (trees, signals) = (Trees::new()?, Signals::catch()?);
+        let guard = Guard::start(&trees)?;
+        let stage = Stage { plan, trees, guard, signals, narrator: Narrator::new(self.quiet) };
         let mut rounds = Vec::new();
         for number in 1..=self.repeat {
             if self.repeat > 1 {
@@ -184,7 +189,10 @@ impl Args {
 
     fn lease(&self, own: Option<&OwnAuthority>) -> Result<Option<LeasePlan>, Problem> {
         let url = match (&self.authority, own) {
-            (Some(url), _) => url.clone(),
+            (Some(url), _) => {
+                store::connect(url, Clock::from_env()?)?;
+                store::shared(url)
+            }
             (None, Some(own)) => own.url.clone(),
             (None, None) => return Ok(None),
         };
@@ -214,7 +222,9 @@ impl OwnAuthority {
     fn make() -> Result<Self, Problem> {
         let folder = tempfile::Builder::new().prefix("tenure-probe-").tempdir();
         let folder = folder.map_err(|error| Problem::failure(format_args!("no temporary folder: {error}")))?;
-        let path = folder.path().join("authority.db").to_string_lossy().replace('%', "%25").replace('?', "%3F");
-        Ok(Self { url: format!("sqlite:{path}?create=true"), _folder: folder })
+        let path = folder.path().join("authority.db");
+        let url = format!("sqlite:{}?create=true", store::escaped(&path.to_string_lossy()));
+        store::connect(&url, Clock::from_env()?)?;
+        Ok(Self { url: store::shared(&url), _folder: folder })
     }
 }

@@ -113,7 +113,7 @@ impl Holder {
             return Err(Problem::failure("a probe without a lease has no holder"));
         };
         let failed = |error| Problem::failure(format_args!("the holder of a lease cannot be started: {error}"));
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        let mut command = Command::new("/proc/self/exe");
         command.args(["probe-holder", "--authority", &lease.url, "--owner", owner]);
         command.args(["--resource", &lease.resource, "--ttl", &format!("{}ms", lease.ttl.as_millis())]);
         command.args(["--wait", &format!("{}ms", wait.as_millis())]);
@@ -122,6 +122,7 @@ impl Holder {
         });
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::start(&mut command, &stage.trees).map_err(failed)?;
+        stage.guard.watch_root(&process)?;
         let mut lines = Lines::default();
         process.follow(&stage.signals, Deadline::after(wait + BOUND), &mut lines)?;
         match lines.take() {

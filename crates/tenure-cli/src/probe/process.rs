@@ -1,11 +1,12 @@
 use super::deadline::{Deadline, timespec};
 use super::signals::Signals;
-use super::tree::{Member, TreeId, Trees};
+use super::tree::{TreeId, Trees};
 use crate::problem::Problem;
+use crate::run::tree;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags};
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus};
@@ -166,12 +167,12 @@ impl Process {
     }
 
     /// What of it is there now.
-    pub(super) fn members(&self) -> Vec<Member> {
+    pub(super) fn members(&self) -> Vec<tree::Process> {
         self.trees.members(self.tree)
     }
 
     /// Stops all of it.
-    pub(super) fn stop(&self) -> Result<Vec<Member>, Problem> {
+    pub(super) fn stop(&self) -> Result<Vec<tree::Process>, Problem> {
         self.trees.stop(self.tree, self.root)
     }
 
@@ -189,6 +190,16 @@ impl Process {
             self.trees.fell(self.root);
         }
         self.whole_tree_ended = true;
+    }
+
+    /// Writes to its input.
+    pub(super) fn tell(&self, text: &str) -> std::io::Result<()> {
+        self.input.as_ref().map_or(Ok(()), |mut input| input.write_all(text.as_bytes()))
+    }
+
+    /// The number of its first process.
+    pub(super) const fn root(&self) -> i32 {
+        self.root
     }
 
     /// Tells it that no more input comes.

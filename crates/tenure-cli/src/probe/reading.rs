@@ -54,6 +54,7 @@ impl Reading {
         let started = Process::start(&mut command, &stage.trees);
         let mut process =
             started.map_err(|error| Problem::failure(format_args!("{flag}: sh cannot be started: {error}")))?;
+        stage.guard.watch_root(&process)?;
         let mut ear = Bytes::default();
         match process.follow(&stage.signals, Deadline::after(stage.plan.timeout), &mut ear)? {
             Followed::Ended => {}
@@ -73,6 +74,18 @@ impl Reading {
             Some(status) => Ok(Self::Failed(Failure { failed: ending(status), said })),
             None => Err(Problem::failure(format_args!("{flag}: {line:?} left no exit status"))),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(text: &str) -> Self {
+        let mut ear = Bytes::default();
+        ear.hear(Origin::Out, text.as_bytes());
+        Self::Value(ear.value())
+    }
+
+    #[cfg(test)]
+    pub(super) fn failed(how: &str, said: &str) -> Self {
+        Self::Failed(Failure { failed: how.to_owned(), said: said.to_owned() })
     }
 
     pub(super) const fn is_value(&self) -> bool {

@@ -220,6 +220,3 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
 fn lines(table: &Table) -> String {
     table.lines().map(|line| format!(" {}\n", line.trim_end())).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,7 +14,7 @@ use tenure::ResourceName;
 use tenure::authority::{Authority, Clock, store};
 use tenure::blocking::wait_for;
 use tenure::core::decide::{Reply, Request};
-use tenure::core::{Actor, Reason};
+use tenure::core::{Actor, Epoch, Reason};
 
 /// How much longer than A's lease B waits for its turn.
 const TURN: Duration = Duration::from_secs(10);
@@ -206,7 +206,7 @@ impl Round {
         if lease.expires {
             stage.narrator.wait(format!("B waits for the end of A's lease; at most {}", Span(lease.ttl)));
         } else {
-            self.step(stage, "a_revoked", &revoke(lease)?);
+            self.step(stage, "a_revoked", &revoke(lease, holder_a.grant.epoch)?);
         }
         match Holder::start(stage, "probe-B", lease.ttl + TURN)? {
             Ok(holder) => {
@@ -303,9 +303,10 @@ fn authority(lease: &LeasePlan) -> Result<Authority, Problem> {
 }
 
 /// Takes A's lease away, as an operator would.
-fn revoke(lease: &LeasePlan) -> Result<String, Problem> {
+fn revoke(lease: &LeasePlan, epoch: u64) -> Result<String, Problem> {
     let request = Request::Revoke {
         resource: ResourceName::new(&lease.resource)?,
+        only: Epoch::new(epoch).ok(),
         actor: Actor::new(Who::here(Some("probe")).process().to_string())?,
         reason: Reason::new("A is stopped: what does its late write do?")?,
     };

@@ -1,3 +1,4 @@
+use super::guard::Guard;
 use super::holder::Grant;
 use super::narrator::Narrator;
 use super::signals::Signals;
@@ -51,11 +52,16 @@ pub(super) struct LeasePlan {
     pub(super) expires: bool,
 }
 
+/// What a worker is told of its lease.
+const LEASE: [&str; 6] =
+    ["TENURE_RESOURCE", "TENURE_EPOCH", "TENURE_TOKEN", "TENURE_TOKEN_FILE", "TENURE_AUTHORITY", "TENURE_OWNER"];
+
 /// What every part of a probe works with.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) plan: Plan,
     pub(super) trees: Trees,
+    pub(super) guard: Guard,
     pub(super) signals: Signals,
     pub(super) narrator: Narrator,
 }
@@ -63,7 +69,7 @@ pub(super) struct Stage {
 impl Stage {
     /// Gives a command what it may know of the lease, and nothing of a lease that the probe itself runs under.
     pub(super) fn environment(&self, command: &mut Command, grant: Option<&Grant>) {
-        for name in ["TENURE_RESOURCE", "TENURE_EPOCH", "TENURE_TOKEN", "TENURE_AUTHORITY", "TENURE_OWNER"] {
+        for name in LEASE {
             command.env_remove(name);
         }
         if let Some(lease) = &self.plan.lease {

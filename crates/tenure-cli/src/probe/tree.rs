@@ -3,6 +3,7 @@
 
 use super::deadline::{Deadline, nap};
 use crate::problem::Problem;
+use crate::run::tree::{Process, all};
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,66 +14,33 @@ use std::time::Duration;
 const BOUND: Duration = Duration::from_secs(5);
 
 /// One process, also after its number was given to another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) pid: i32,
-    /// When it was started, in ticks since the machine was.
-    pub(super) start: u64,
+pub(super) type Key = (i32, u64);
+
+pub(super) fn key(process: &Process) -> Key {
+    (process.pid.as_raw_pid(), process.started)
 }
 
-/// One process of a worker.
-#[derive(Clone, Debug)]
-pub(super) struct Member {
-    pub(super) key: Key,
-    pub(super) name: String,
-    parent: i32,
-    state: char,
-}
-
-impl Member {
-    /// A process as it stands now; `None` when it is gone.
-    pub(super) fn read(pid: i32) -> Option<Self> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name stands in parentheses and may hold any character, also these.
-        let (head, rest) = stat.rsplit_once(')')?;
-        let (_, name) = head.split_once('(')?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        Some(Self {
-            key: Key { pid, start: fields.get(19)?.parse().ok()? },
-            name: name.to_owned(),
-            parent: fields.get(1)?.parse().ok()?,
-            state: fields.first()?.chars().next()?,
-        })
-    }
-
-    const fn is_gone(&self) -> bool {
-        matches!(self.state, 'Z' | 'X')
-    }
-
-    /// Whether no thread of it, each of which was told to stop, does anything more.
-    fn is_at_rest(&self, is_parent: bool) -> bool {
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.key.pid)) else { return true };
-        threads.flatten().all(|thread| {
-            let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
-            match read("stat").rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next()) {
-                None | Some('T' | 'Z' | 'X') => true,
-                // A parent that has lent its memory to a child (vfork) waits for it in the kernel, and cannot be seen to
-                // stop while that child stands still. It stops before it does anything else.
-                Some('D') => {
-                    let place = read("wchan");
-                    place.contains("clone") || place.contains("fork") || (is_parent && matches!(&*place, "" | "0"))
-                }
-                Some(_) => false,
+/// Whether no thread of a process, each of which was told to stop, does anything more.
+fn is_at_rest(process: &Process, is_parent: bool) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", process.pid.as_raw_pid())) else { return true };
+    threads.flatten().all(|thread| {
+        let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        match read("stat").rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next()) {
+            None | Some('T' | 'Z' | 'X') => true,
+            // A parent that has lent its memory to a child (vfork) waits for it in the kernel, and cannot be seen to stop
+            // while that child stands still. It stops before it does anything else.
+            Some('D') => {
+                let place = read("wchan");
+                place.contains("clone") || place.contains("fork") || (is_parent && matches!(&*place, "" | "0"))
             }
-        })
-    }
-
-    pub(super) fn signal(&self, signal: Signal) {
-        if let Some(pid) = Pid::from_raw(self.key.pid) {
-            // One that has ended in between needs no signal.
-            let _ = rustix::process::kill_process(pid, signal);
+            Some(_) => false,
         }
-    }
+    })
+}
+
+/// Sends a signal. One that has ended in between needs none, and one that takes none is noticed by its staying.
+fn send(process: &Process, signal: Signal) {
+    let _ = process.signal(signal);
 }
 
 /// All that the probe has started. Cheap to clone; all clones are one.
@@ -109,8 +77,8 @@ impl Trees {
         let id = TreeId(claims.trees);
         claims.roots.insert(root);
         claims.active = id;
-        if let Some(member) = Member::read(root) {
-            claims.of.insert(member.key, id);
+        if let Some(process) = Pid::from_raw(root).and_then(Process::read) {
+            claims.of.insert(key(&process), id);
         }
         id
     }
@@ -121,31 +89,30 @@ impl Trees {
     }
 
     /// The processes of a tree that are there now, parents first.
-    pub(super) fn members(&self, id: TreeId) -> Vec<Member> {
-        let mut children: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
-        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        for member in pids.filter_map(Member::read) {
-            children.entry(member.parent).or_default().push(member);
+    pub(super) fn members(&self, id: TreeId) -> Vec<Process> {
+        let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
+        for process in all().into_values() {
+            children.entry(process.parent).or_default().push(process);
         }
-        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let own = rustix::process::getpid().as_raw_pid();
         let mut claims = self.0.borrow_mut();
         let (mut seen, mut members) = (HashMap::new(), Vec::new());
         let mut next = vec![(own, None)];
         while let Some((parent, owner)) = next.pop() {
-            for member in children.remove(&parent).unwrap_or_default() {
-                if member.is_gone() {
-                    if parent == own && !claims.roots.contains(&member.key.pid) {
+            for process in children.remove(&parent).unwrap_or_default() {
+                let (key, pid) = (key(&process), process.pid.as_raw_pid());
+                if !process.is_alive() {
+                    if parent == own && !claims.roots.contains(&pid) {
                         // An orphan that came to us: nobody else takes it away.
-                        let _ = rustix::process::waitpid(Pid::from_raw(member.key.pid), WaitOptions::NOHANG);
+                        let _ = rustix::process::waitpid(Some(process.pid), WaitOptions::NOHANG);
                     }
                     continue;
                 }
-                let owner = claims.of.get(&member.key).copied().or(owner).unwrap_or(claims.active);
-                seen.insert(member.key, owner);
-                next.push((member.key.pid, Some(owner)));
+                let owner = claims.of.get(&key).copied().or(owner).unwrap_or(claims.active);
+                seen.insert(key, owner);
+                next.push((pid, Some(owner)));
                 if owner == id {
-                    members.push(member);
+                    members.push(process);
                 }
             }
         }
@@ -154,7 +121,7 @@ impl Trees {
     }
 
     /// Stops every process of a tree, and returns when the system says of each that it is stopped.
-    pub(super) fn stop(&self, id: TreeId, root: i32) -> Result<Vec<Member>, Problem> {
+    pub(super) fn stop(&self, id: TreeId, root: i32) -> Result<Vec<Process>, Problem> {
         if let Some(group) = Pid::from_raw(root) {
             // The group at once, since each instant counts; a root that has ended may have left the others behind.
             let _ = rustix::process::kill_process_group(group, Signal::STOP);
@@ -165,11 +132,10 @@ impl Trees {
         loop {
             let members = self.members(id);
             let is_parent = |pid: i32| members.iter().any(|child| child.parent == pid);
-            let running: Vec<&Member> =
-                members.iter().filter(|member| !member.is_at_rest(is_parent(member.key.pid))).collect();
-            members.iter().filter(|member| member.state != 'T').for_each(|member| member.signal(Signal::STOP));
-            let stands: Option<Vec<Key>> =
-                running.is_empty().then(|| members.iter().map(|member| member.key).collect());
+            let running: Vec<&Process> =
+                members.iter().filter(|member| !is_at_rest(member, is_parent(member.pid.as_raw_pid()))).collect();
+            members.iter().filter(|member| !member.is_stopped()).for_each(|member| send(member, Signal::STOP));
+            let stands: Option<Vec<Key>> = running.is_empty().then(|| members.iter().map(key).collect());
             // Twice the same: a process that was just being made is in the second look.
             if stands.is_some() && stands == before {
                 return Ok(members);
@@ -186,7 +152,7 @@ impl Trees {
     /// Lets a stopped tree go on, children first: a parent must not find them stopped.
     pub(super) fn wake(&self, id: TreeId) {
         self.active(id);
-        self.members(id).iter().rev().for_each(|member| member.signal(Signal::CONT));
+        self.members(id).iter().rev().for_each(|member| send(member, Signal::CONT));
     }
 
     /// Ends every process of a tree, also of a stopped one.
@@ -197,7 +163,7 @@ impl Trees {
             if members.is_empty() {
                 break;
             }
-            members.iter().for_each(|member| member.signal(Signal::KILL));
+            members.iter().for_each(|member| send(member, Signal::KILL));
             nap();
         }
     }
@@ -208,7 +174,7 @@ impl Trees {
 }
 
 /// Processes as a sentence names them.
-pub(super) fn names<'a>(members: impl Iterator<Item = &'a Member>) -> String {
-    let names: Vec<String> = members.map(|member| format!("{} ({})", member.name, member.key.pid)).collect();
+pub(super) fn names<'a>(members: impl Iterator<Item = &'a Process>) -> String {
+    let names: Vec<String> = members.map(|member| format!("{} ({})", member.name, member.pid.as_raw_pid())).collect();
     names.join(", ")
 }

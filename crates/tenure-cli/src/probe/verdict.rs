@@ -113,7 +113,7 @@ pub(super) fn judge(facts: &Facts) -> Option<Judgement> {
     }
     let evidence = facts.evidence();
     let refused = evidence.iter().any(|evidence| matches!(evidence, Evidence::Refusal { .. }));
-    refused.then(|| Judgement::pass("the receiver recorded a refusal, and the value is still B's", evidence))
+    refused.then(|| Judgement::pass("A's late write changed nothing: the receiver recorded its refusal", evidence))
 }
 
 /// Judges a round with its control run, or without one that was not wanted.
@@ -126,13 +126,16 @@ pub(super) fn judge_with(facts: &Facts, control: Option<&ControlFacts>) -> Judge
         return if evidence.is_empty() {
             Judgement::undecided(facts.nothing_shows_that_it_tried())
         } else {
-            Judgement::pass("A tried, and the value is still B's", evidence)
+            Judgement::pass("A's late write changed nothing, and A tried", evidence)
         };
     };
     let seen = match control.speaks_for(&facts.after_a) {
         Ok(()) => {
             evidence.push(Evidence::Control);
-            return Judgement::pass("A alone changes the value, and after B it did not", evidence);
+            return Judgement::pass(
+                "A's late write changed nothing; without a B, stopped and woken in the same way, A does change the value",
+                evidence,
+            );
         }
         Err(seen) => seen,
     };

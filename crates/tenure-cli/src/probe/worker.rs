@@ -62,6 +62,7 @@ impl Worker {
         let process = Process::start(&mut command, &stage.trees).map_err(|error| {
             Problem::usage(format_args!("the worker {:?} cannot be started: {error}", stage.plan.command[0]))
         })?;
+        stage.guard.watch_root(&process)?;
         Ok(Self { process, transcript: Transcript::new(name, stage), stopped: None })
     }
 
@@ -85,6 +86,7 @@ impl Worker {
         }
         let members = self.process.stop()?;
         self.stopped = Some(Since::now());
+        stage.guard.watch(&members)?;
         // What it had written before it stood still, and not later.
         self.process.drain(&mut self.transcript);
         self.transcript.break_lines();
@@ -158,6 +160,8 @@ struct Transcript {
     narrator: Narrator,
     lines: VecDeque<Line>,
     begun: [Vec<u8>; 2],
+    /// Whether a line was taken without its end, which may come still.
+    broken: [bool; 2],
     /// Looked for until it was found once.
     marker: Option<Regex>,
     tried: Option<Regex>,
@@ -172,6 +176,7 @@ impl Transcript {
             narrator: stage.narrator.clone(),
             lines: VecDeque::new(),
             begun: [Vec::new(), Vec::new()],
+            broken: [false, false],
             marker: None,
             tried: stage.plan.tried.clone(),
             tried_in: None,
@@ -204,6 +209,7 @@ impl Transcript {
             let begun = std::mem::take(&mut self.begun[at]);
             if !begun.is_empty() {
                 self.line(&begun);
+                self.broken[at] = true;
             }
         }
     }
@@ -215,6 +221,9 @@ impl Ear for Transcript {
         let mut caught = false;
         let mut begun = std::mem::take(&mut self.begun[at]);
         for piece in chunk.split_inclusive(|&byte| byte == b'\n') {
+            if std::mem::take(&mut self.broken[at]) && piece == b"\n" {
+                continue;
+            }
             begun.extend_from_slice(piece);
             if begun.ends_with(b"\n") || begun.len() >= LINE_BYTES {
                 caught |= self.line(&begun);
