@@ -72,7 +72,8 @@ def write(path, fenced):
 
 def show(path, query):
     db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)
-    print(*(row[0] for row in db.execute(query)), sep="\n")
+    for row in db.execute(query):
+        print(row[0])
     return 0
 
 

@@ -1,8 +1,9 @@
 //! The process that ends the workers if the probe itself is killed: a worker that is left stopped would hold for ever
 //! what it holds.
 
+use super::deadline::nap;
 use super::process::Process;
-use super::tree::{Trees, key};
+use super::tree::{Key, Trees, key, send};
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::run::tree::{self, all};
@@ -17,31 +18,38 @@ pub(crate) struct Args {}
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let told = std::io::read_to_string(std::io::stdin()).map_err(Problem::failure)?;
-        let mut doomed: BTreeSet<(i32, u64)> = told
+        let mut doomed: BTreeSet<Key> = told
             .lines()
             .filter_map(|line| line.split_once(' '))
             .filter_map(|(pid, started)| Some((pid.parse().ok()?, started.parse().ok()?)))
             .collect();
+        // Stopped first: whoever is killed while it starts another process leaves an orphan that nobody knows.
+        let mut before = Vec::new();
         loop {
-            let alive: BTreeMap<i32, tree::Process> =
-                all().into_iter().filter(|(_, process)| process.is_alive()).collect();
-            // With whatever comes from them.
-            loop {
-                let before = doomed.len();
-                let children = alive
-                    .values()
-                    .filter(|process| alive.get(&process.parent).is_some_and(|parent| doomed.contains(&key(parent))));
-                let children: Vec<_> = children.map(key).collect();
-                doomed.extend(children);
-                if doomed.len() == before {
-                    break;
-                }
-            }
-            let left: Vec<_> = alive.values().filter(|process| doomed.contains(&key(process))).collect();
-            if left.is_empty() || left.iter().all(|process| process.signal(Signal::KILL).is_err()) {
+            let found = with_descendants(&mut doomed);
+            found.iter().filter(|process| !process.is_stopped()).for_each(|process| send(process, Signal::STOP));
+            let keys: Vec<Key> = found.iter().map(key).collect();
+            if keys == before {
+                found.iter().for_each(|process| send(process, Signal::KILL));
                 return Ok(Exit::Success);
             }
-            super::deadline::nap();
+            before = keys;
+            nap();
+        }
+    }
+}
+
+/// Those of these processes that are alive, with whatever comes from them.
+fn with_descendants(doomed: &mut BTreeSet<Key>) -> Vec<tree::Process> {
+    let alive: BTreeMap<i32, tree::Process> = all().into_iter().filter(|(_, process)| process.is_alive()).collect();
+    loop {
+        let before = doomed.len();
+        let of_doomed =
+            |process: &&tree::Process| alive.get(&process.parent).is_some_and(|parent| doomed.contains(&key(parent)));
+        let children: Vec<Key> = alive.values().filter(of_doomed).map(key).collect();
+        doomed.extend(children);
+        if doomed.len() == before {
+            return alive.into_values().filter(|process| doomed.contains(&key(process))).collect();
         }
     }
 }

@@ -1,6 +1,7 @@
 use super::deadline::Since;
 use crate::span::Span;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
 use std::time::Duration;
 
 /// Tells on stderr what happens while it happens. Cheap to clone; all clones are one.
@@ -47,6 +48,7 @@ impl Narrator {
         if self.quiet {
             return;
         }
-        self.bar.suspend(|| anstream::eprintln!("{text}"));
+        // Nobody listens any more: the result is on stdout.
+        let _ = self.bar.suspend(|| writeln!(anstream::stderr(), "{text}"));
     }
 }

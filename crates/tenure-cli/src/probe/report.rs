@@ -178,7 +178,7 @@ fn conclusion(round: &Round) -> String {
             Evidence::Refusal { before, after } => {
                 writeln!(text, "  Evidence: the receiver's refusals went from {before} to {after}")
             }
-            Evidence::Tried(line) => writeln!(text, "  Evidence: A printed after it was woken: {line}"),
+            Evidence::Tried { line } => writeln!(text, "  Evidence: A printed after it was woken: {line}"),
             Evidence::Control => writeln!(text, "  Evidence: the control run"),
         };
     }

@@ -106,6 +106,9 @@ impl Round {
     fn incident(&mut self, stage: &Stage) -> Result<Judgement, Problem> {
         let plan = &stage.plan;
         self.reset(stage)?;
+        // Before anything is started: a command of the user's that cannot be run is found here.
+        self.read(stage, "read_at_start")?;
+        self.read_refusals(stage)?;
         let holder_a = self.acquire_first(stage)?;
         let mut a = Worker::start(stage, "A", holder_a.as_ref().map(|holder| &holder.grant))?;
         self.a.epoch = holder_a.as_ref().map(|holder| holder.grant.epoch);

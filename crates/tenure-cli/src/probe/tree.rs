@@ -39,7 +39,7 @@ fn is_at_rest(process: &Process, is_parent: bool) -> bool {
 }
 
 /// Sends a signal. One that has ended in between needs none, and one that takes none is noticed by its staying.
-fn send(process: &Process, signal: Signal) {
+pub(super) fn send(process: &Process, signal: Signal) {
     let _ = process.signal(signal);
 }
 
@@ -157,14 +157,17 @@ impl Trees {
 
     /// Ends every process of a tree, also of a stopped one.
     pub(super) fn kill(&self, id: TreeId) {
+        self.active(id);
         let deadline = Deadline::after(BOUND);
-        while !deadline.has_passed() {
+        let mut empty = 0;
+        // Twice: an orphan that was just changing its parent is in the second look.
+        while empty < 2 && !deadline.has_passed() {
             let members = self.members(id);
-            if members.is_empty() {
-                break;
-            }
             members.iter().for_each(|member| send(member, Signal::KILL));
-            nap();
+            empty = if members.is_empty() { empty + 1 } else { 0 };
+            if empty < 2 {
+                nap();
+            }
         }
     }
 

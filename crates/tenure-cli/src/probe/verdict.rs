@@ -29,12 +29,12 @@ impl Verdict {
 
 /// Why it is certain that a late write was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Evidence {
     /// The receiver recorded a refusal while A went on.
     Refusal { before: Reading, after: Reading },
     /// A printed this after it was woken.
-    Tried(String),
+    Tried { line: String },
     /// A alone, stopped and woken in the same way, does change the value.
     Control,
 }
@@ -179,7 +179,7 @@ impl Facts {
             }
             _ => None,
         };
-        refusal.into_iter().chain(self.tried.clone().map(Evidence::Tried)).collect()
+        refusal.into_iter().chain(self.tried.clone().map(|line| Evidence::Tried { line })).collect()
     }
 
     fn nothing_shows_that_it_tried(&self) -> String {

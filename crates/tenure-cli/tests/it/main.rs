@@ -1,3 +1,4 @@
 //! The command as a user runs it.
 
 mod demo;
+mod probe;

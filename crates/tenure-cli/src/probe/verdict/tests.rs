@@ -49,7 +49,10 @@ fn each_kind_of_evidence_is_enough() {
 
     let facts = Facts { tried: Some("stale".to_owned()), ..nothing_landed() };
     let judgement = judge_with(&facts, None);
-    assert_eq!((judgement.verdict, judgement.evidence), (Verdict::Pass, vec![Evidence::Tried("stale".to_owned())]));
+    assert_eq!(
+        (judgement.verdict, judgement.evidence),
+        (Verdict::Pass, vec![Evidence::Tried { line: "stale".to_owned() }])
+    );
 
     let facts = Facts { refusals: Some([value("0"), value("1")]), ..nothing_landed() };
     let judgement = judge(&facts).expect("a recorded refusal needs no control run");
