@@ -50,7 +50,7 @@ def write(path, fenced):
     db.execute("CREATE TABLE IF NOT EXISTS refused (token TEXT, why TEXT)")
 
     print("ready to write", flush=True)
-    time.sleep(0.2)  # the last of the work
+    time.sleep(0.5)  # the last of the work
 
     token = os.environ["TENURE_TOKEN"] if fenced else None
     # The check and the write are one transaction. IMMEDIATE: nobody can take over between the two.

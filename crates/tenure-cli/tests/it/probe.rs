@@ -8,6 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
+/// The marker of a shell worker. A goes on only after it was stopped and woken, however slow this machine is.
+const READY: &str =
+    "trap woken=1 CONT; echo ready; [ $TENURE_PROBE_WORKER = B ] || until [ $woken ]; do sleep 0.01; done";
+
+/// A script with that marker where it says READY.
+fn script(text: &str) -> String {
+    text.replace("READY", READY)
+}
+
 /// A folder with a target in it, and the probe that is run there.
 struct Scene {
     folder: TempDir,
@@ -44,13 +53,13 @@ impl Scene {
     fn judge(&self, words: &[&str], worker: &[&str]) -> Judged {
         let words: Vec<&str> = ["--json"].into_iter().chain(words.iter().copied()).collect();
         let output = self.probe(&words, worker).output().unwrap();
-        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", told(&output)));
+        let json = serde_json::from_slice(&output.stdout).expect(&told(&output));
         Judged { exit: output.status.code(), json, told: told(&output) }
     }
 
     /// A shell worker.
-    fn judge_shell(&self, words: &[&str], script: &str) -> Judged {
-        self.judge(words, &["sh", "-c", script])
+    fn judge_shell(&self, words: &[&str], text: &str) -> Judged {
+        self.judge(words, &["sh", "-c", &script(text)])
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a probe leaves behind: nothing that is stopped, and nothing that runs.
 
-use super::{Scene, told};
+use super::{Scene, script, told};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -29,12 +29,12 @@ fn nothing_is_left(scene: &Scene, probe: u32) {
         }
         let _ = never.recv_timeout(Duration::from_millis(10));
     }
-    panic!("{:#?}", left(scene, probe));
+    assert_eq!(left(scene, probe), Vec::<String>::new());
 }
 
 /// A probe that stands where A is stopped and B runs without an end.
 fn under_way(scene: &Scene) -> (Child, impl Sized) {
-    let script = "echo ready; [ $TENURE_PROBE_WORKER = A ] && { sleep 0.2; setsid sleep 600 & sleep 600; exit; }
+    let script = "echo ready; [ $TENURE_PROBE_WORKER = A ] && { setsid sleep 600 & sleep 600; exit; }
         echo B runs; sleep 600";
     let words = ["--pause-on", "ready", "--read", "true"];
     let mut probe =
@@ -80,10 +80,10 @@ fn a_worker_that_comes_to_no_end_is_ended_with_all_that_it_has_started() {
     let judged = scene.judge_shell(&words, "sleep 600");
     judged.expect("undecided", 2).because("A never reached the marker: ended by the probe after 700 ms");
 
-    let judged = scene.judge_shell(&words, "echo ready; sleep 0.1; [ $TENURE_PROBE_WORKER = A ] || sleep 600");
+    let judged = scene.judge_shell(&words, "READY; [ $TENURE_PROBE_WORKER = A ] || sleep 600");
     judged.expect("undecided", 2).because("B did not succeed (ended by the probe after 700 ms)");
 
-    let script = "echo ready; sleep 0.1; [ $TENURE_PROBE_WORKER = B ] && { echo B >out; exit; }; setsid sleep 600 &";
+    let script = "READY; [ $TENURE_PROBE_WORKER = B ] && { echo B >out; exit; }; setsid sleep 600 &";
     let judged = scene.judge_shell(&words, script);
     judged.expect("undecided", 2).because("A did not end after it was woken").because("sleep (");
     nothing_is_left(&scene, 0);
@@ -119,7 +119,8 @@ fn a_command_line_that_makes_no_sense_starts_nothing() {
 fn an_authority_that_others_use_is_asked_only_when_it_is_named() {
     let scene = Scene::new();
     let words = ["--pause-on", "ready", "--read", "cat out"];
-    let worker = ["sh", "-c", "echo ready; sleep 0.1; echo $TENURE_PROBE_WORKER >out"];
+    let text = script("READY; echo $TENURE_PROBE_WORKER >out");
+    let worker = ["sh", "-c", &text];
     let status = scene.probe(&words, &worker).env("TENURE_AUTHORITY", "sqlite:theirs.db?create=true").status().unwrap();
     assert_eq!(status.code(), Some(1));
     assert!(!scene.path("theirs.db").exists());
@@ -133,7 +134,8 @@ fn an_authority_that_others_use_is_asked_only_when_it_is_named() {
 #[test]
 fn a_worker_learns_of_its_own_lease_and_of_no_outer_one() {
     let scene = Scene::new();
-    let worker = ["sh", "-c", "echo ready; env | grep ^TENURE_ | sort >env.$TENURE_PROBE_WORKER"];
+    let text = script("READY; env | grep ^TENURE_ | sort >env.$TENURE_PROBE_WORKER");
+    let worker = ["sh", "-c", &text];
     let words = ["--pause-on", "ready", "--read", "true"];
     let run = |extra: &[&str]| {
         let words = [extra, &words[..]].concat();

@@ -1,11 +1,12 @@
 //! The workers of `examples/probe`, and others that are right or wrong in one thing.
 
-use super::{Judged, Scene, examples, told};
+use super::{Judged, Scene, examples, script, told};
 
 /// Writes whatever it is, to the file `out`.
-const CARELESS: &str = "echo ready; sleep 0.1; echo $TENURE_PROBE_WORKER >out; echo wrote it";
+const CARELESS: &str = "READY; echo $TENURE_PROBE_WORKER >out; echo wrote it";
 /// Looks at the file and does not write over a successor's.
-const CAREFUL: &str = "echo ready; sleep 0.1; [ $TENURE_PROBE_WORKER$(cat out) = AB ] && { echo stale; exit 76; }; echo $TENURE_PROBE_WORKER >out";
+const CAREFUL: &str =
+    "READY; [ $TENURE_PROBE_WORKER$(cat out) = AB ] && { echo stale; exit 76; }; echo $TENURE_PROBE_WORKER >out";
 const OUT: [&str; 4] = ["--pause-on", "^ready", "--read", "cat out"];
 
 fn with<'a>(words: &[&'a str]) -> Vec<&'a str> {
@@ -137,7 +138,7 @@ fn workers_that_write_the_same_prove_nothing_whatever_they_say() {
     // The late write lands, and cannot be seen.
     let scene = Scene::new();
     scene.write("out", "old");
-    let same = "echo ready; sleep 0.1; echo same >out; echo wrote it";
+    let same = "READY; echo same >out; echo wrote it";
     let judged = scene.judge_shell(&with(&["--no-lease", "--tried", "wrote it"]), same);
     judged.expect("undecided", 2).because("as B does").because("TENURE_PROBE_WORKER");
 }
@@ -146,7 +147,7 @@ fn workers_that_write_the_same_prove_nothing_whatever_they_say() {
 fn a_worker_that_gives_up_without_a_try_is_undecided() {
     let scene = Scene::new();
     scene.write("out", "old");
-    let lazy = "echo ready; sleep 0.1; [ $TENURE_PROBE_WORKER = B ] && echo B >out; true";
+    let lazy = "READY; [ $TENURE_PROBE_WORKER = B ] && echo B >out; true";
     let judged = scene.judge_shell(&with(&[]), lazy);
     judged.expect("undecided", 2).because("A alone");
 }
@@ -155,12 +156,12 @@ fn a_worker_that_gives_up_without_a_try_is_undecided() {
 fn a_successor_that_did_nothing_is_undecided() {
     let scene = Scene::new();
     scene.write("out", "old");
-    let idle = "echo ready; sleep 0.1; [ $TENURE_PROBE_WORKER = B ] && exit 0; true";
+    let idle = "READY; [ $TENURE_PROBE_WORKER = B ] && exit 0; true";
     scene.judge_shell(&with(&["--tried", "."]), idle).expect("undecided", 2).because("B changed nothing");
-    let broken = "echo ready; sleep 0.1; echo $TENURE_PROBE_WORKER$TENURE_EPOCH >>out; [ $TENURE_PROBE_WORKER = A ]";
+    let broken = "READY; echo $TENURE_PROBE_WORKER$TENURE_EPOCH >>out; [ $TENURE_PROBE_WORKER = A ]";
     let judged = scene.judge_shell(&with(&[]), broken);
     judged.expect("fail", 1);
-    let broken = "echo ready; sleep 0.1; [ $TENURE_PROBE_WORKER = A ] || { echo B >>out; exit 3; }";
+    let broken = "READY; [ $TENURE_PROBE_WORKER = A ] || { echo B >>out; exit 3; }";
     scene.judge_shell(&with(&[]), broken).expect("undecided", 2).because("B did not succeed (exit 3)");
 }
 
@@ -182,7 +183,7 @@ fn a_worker_that_never_says_the_marker_is_undecided_with_its_last_words() {
 #[test]
 fn without_a_marker_a_time_after_the_start_stops_the_worker() {
     let scene = Scene::new();
-    let slow = "sleep 0.4; echo $TENURE_PROBE_WORKER >out";
+    let slow = "READY; echo $TENURE_PROBE_WORKER >out";
     let judged = scene.judge_shell(&["--no-lease", "--pause-after", "100ms", "--read", "cat out"], slow);
     judged.expect("fail", 1);
     assert_eq!(judged.json["pause_after_ms"], 100);
@@ -192,7 +193,7 @@ fn without_a_marker_a_time_after_the_start_stops_the_worker() {
 fn what_has_left_the_group_and_lost_its_parent_is_stopped_and_followed() {
     let scene = Scene::new();
     // The first process ends at once; its grandchild is in another session, without a parent of its own.
-    let daemon = "(setsid sh -c 'echo ready; sleep 0.1; echo $TENURE_PROBE_WORKER >out; echo wrote it' &) ; true";
+    let daemon = "(setsid sh -c 'READY; echo $TENURE_PROBE_WORKER >out; echo wrote it' &) ; true";
     let judged = scene.judge_shell(&with(&["--no-lease"]), daemon);
     judged.expect("fail", 1);
     assert_eq!(judged.texts(), [None, Some("B\n"), Some("A\n")]);
@@ -205,7 +206,7 @@ fn what_has_left_the_group_and_lost_its_parent_is_stopped_and_followed() {
 fn the_target_is_reset_before_each_run_also_before_the_control_run() {
     let scene = Scene::new();
     // Writes only where nothing is, so that without a reset the control run could show nothing.
-    let first = "echo ready; sleep 0.1; [ -s out ] || echo $TENURE_PROBE_WORKER >out";
+    let first = "READY; [ -s out ] || echo $TENURE_PROBE_WORKER >out";
     scene.judge_shell(&with(&["--reset", ": >out"]), first).expect("pass", 0);
     scene.judge_shell(&with(&["--reset", "[ -e out ]"]), first).expect("undecided", 2);
 }
@@ -244,12 +245,12 @@ fn an_undecided_round_is_an_error_in_junit() {
 #[test]
 fn people_read_a_table_on_stdout_and_what_happens_on_stderr() {
     let scene = Scene::new();
-    let output = scene.probe(&with(&["--no-lease"]), &["sh", "-c", CARELESS]).output().unwrap();
+    let output = scene.probe(&with(&["--no-lease"]), &["sh", "-c", &script(CARELESS)]).output().unwrap();
     let table = String::from_utf8_lossy(&output.stdout);
     for part in ["A was woken and has ended  \"A\"   <- overwritten", "FAIL: A's late write landed"] {
         assert!(table.contains(part), "{table}");
     }
     assert!(told(&output).contains("A | ready") && told(&output).contains("A is woken after"), "{}", told(&output));
-    let output = scene.probe(&with(&["--no-lease", "--quiet"]), &["sh", "-c", CARELESS]).output().unwrap();
+    let output = scene.probe(&with(&["--no-lease", "--quiet"]), &["sh", "-c", &script(CARELESS)]).output().unwrap();
     assert_eq!(told(&output), "");
 }
