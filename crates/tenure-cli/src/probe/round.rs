@@ -60,6 +60,8 @@ pub(super) struct Account {
     /// How many processes were stopped.
     pub(super) processes: Option<usize>,
     pub(super) ended: String,
+    /// The exit status of its first process; none after a signal.
+    pub(super) exit_status: Option<i32>,
     /// Why its lease was lost, by its holder's own account.
     pub(super) lost: Option<String>,
     pub(super) lines: Vec<Line>,
@@ -292,6 +294,7 @@ impl Round {
 impl Account {
     fn close(&mut self, worker: &Worker, ended: &Ended) {
         self.ended = ended.how().to_owned();
+        self.exit_status = worker.exit_status();
         self.lines = worker.lines();
     }
 }

@@ -147,6 +147,11 @@ impl Worker {
         self.transcript.tried_in.as_deref()
     }
 
+    /// The exit status of its first process; `None` while it runs, and after a signal.
+    pub(super) fn exit_status(&self) -> Option<i32> {
+        self.process.status().and_then(|status| status.code())
+    }
+
     /// What it printed last.
     pub(super) fn lines(&self) -> Vec<Line> {
         self.transcript.lines.iter().cloned().collect()

@@ -254,3 +254,35 @@ fn people_read_a_table_on_stdout_and_what_happens_on_stderr() {
     let output = scene.probe(&with(&["--no-lease", "--quiet"]), &["sh", "-c", &script(CARELESS)]).output().unwrap();
     assert_eq!(told(&output), "");
 }
+
+/// Replaces what differs from run to run.
+fn plain(text: &str) -> String {
+    let rules = [
+        (r#""at":\s*"[^"]*""#, r#""at": "TIME""#),
+        (r#""stopped_ms":\s*\d+"#, r#""stopped_ms": MILLIS"#),
+        (r#""processes":\s*\d+"#, r#""processes": NUMBER"#),
+        (r"marker: \d+ process(es)?", "marker: NUMBER processes"),
+        (r"woken after [^\x22]*", "woken after SPAN"),
+        (r"probe/[0-9a-f]{8}", "probe/RANDOM"),
+        (r"(probe-[AB])@[^/\x22]*/\d+", "$1@HOST/PID"),
+        (r"sqlite:[^\x22]*authority.db", "sqlite:FOLDER/authority.db"),
+    ];
+    rules
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| regex::Regex::new(from).unwrap().replace_all(&text, *to).into_owned())
+}
+
+#[test]
+fn the_json_forms_are_as_published() {
+    let scene = Scene::new();
+    scene.write("out", "old");
+    let show = |judged: &Judged| plain(&serde_json::to_string_pretty(&judged.json).unwrap());
+    let fail = scene.judge_shell(&with(&["--no-lease"]), CARELESS);
+    insta::assert_snapshot!("probe_fail", show(&fail));
+    let words = ["--wait-ttl", "--ttl", "500ms", "--refusals", "cat refused || true"];
+    let recorded = CAREFUL.replace("echo stale;", "echo epoch $TENURE_EPOCH >refused;");
+    let pass = scene.judge_shell(&with(&words), &recorded);
+    insta::assert_snapshot!("probe_pass", show(&pass));
+    let undecided = scene.judge_shell(&with(&[]), "echo not yet; exit 4");
+    insta::assert_snapshot!("probe_undecided", show(&undecided));
+}
