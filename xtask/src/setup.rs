@@ -52,6 +52,20 @@ pub fn needs() -> Vec<Need> {
             debian: &[],
             by_hand: "rustup component add clippy",
         },
+        Need {
+            what: "network namespaces",
+            why: "the tests in which packets are dropped; they run as root",
+            probe: Call::new("sh", &["-c", "ip -V && nsenter --version"]),
+            debian: &["iproute2", "util-linux"],
+            by_hand: "apt-get install --yes iproute2 util-linux (as root)",
+        },
+        Need {
+            what: "a file system over the network",
+            why: "the tests in which packets are dropped",
+            probe: Call::new("sh", &["-c", "sshfs --version && test -x /usr/lib/openssh/sftp-server"]),
+            debian: &["openssh-sftp-server", "sshfs"],
+            by_hand: "apt-get install --yes openssh-sftp-server sshfs (as root)",
+        },
     ]
 }
 

@@ -138,6 +138,36 @@ impl FileClock {
     }
 }
 
+/// A moment of the machine's wall clock, for people: it can be set, and decides nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WallTime(u64);
+
+impl WallTime {
+    /// 9999-12-30 22:00 UTC, which is no later year in any zone: dates beyond have no common form.
+    pub const MAX: Self = Self(253_402_207_200_000);
+
+    /// The wall clock now.
+    #[must_use]
+    pub fn now() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock, for people only")]
+        let now = std::time::SystemTime::now();
+        let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Self::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Milliseconds since the beginning of 1970, UTC; [`MAX`](Self::MAX) at most.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        if millis > Self::MAX.0 { Self::MAX } else { Self(millis) }
+    }
+
+    /// Milliseconds since the beginning of 1970, UTC.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+}
+
 /// Why there is no time to be had.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClockError {

@@ -11,6 +11,7 @@
 pub mod faults;
 
 mod cancellation;
+mod importing;
 mod listing;
 mod protocol;
 mod quarantine;
@@ -85,6 +86,8 @@ pub const CLAUSES: &[Clause] = clauses![
     swapping::holdings_follow_the_grants,
     swapping::a_renewal_and_a_grant_do_not_disturb_each_other,
     listing::history_is_in_order_and_complete,
+    listing::history_is_read_by_resource_and_from_either_end,
+    listing::history_tells_when_people_saw_it,
     listing::resources_are_listed_in_pages,
     listing::idle_sessions_come_first_come_first,
     racing::one_resource_gives_each_epoch_once,
@@ -96,6 +99,9 @@ pub const CLAUSES: &[Clause] = clauses![
     protocol::a_late_opening_revives_nothing,
     protocol::a_sweep_ends_and_removes,
     protocol::a_resource_is_retired_and_comes_back_above_the_floor,
+    importing::what_was_exported_is_there_and_nobody_holds,
+    importing::an_imported_authority_goes_on_above,
+    importing::a_store_with_a_history_stays_as_it_is,
     quarantine::another_identity_quarantines,
     quarantine::a_caller_that_has_seen_more_quarantines,
     cancellation::a_dropped_request_is_done_or_not_done,

@@ -22,6 +22,9 @@ mod clock;
 mod entropy;
 
 pub use authority::{Authority, AuthorityError};
-pub use clock::{BootClock, Clock, ClockError, FileClock, boot_id};
+pub use clock::{BootClock, Clock, ClockError, FileClock, WallTime, boot_id};
 pub use entropy::{EntropyError, random_bits};
-pub use store::{Listed, Page, Read, Store, StoreError, SwapOutcome, Version, Versions, connect};
+pub use store::{
+    HistoryQuery, Import, ImportError, Listed, Order, Page, Read, Recorded, Source, Store, StoreError, SwapOutcome,
+    Version, Versions, connect,
+};

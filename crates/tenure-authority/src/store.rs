@@ -6,9 +6,12 @@ pub mod sqlite;
 pub mod memory;
 
 mod address;
+mod import;
 
 pub use address::{connect, escaped, shared};
+pub use import::{Import, ImportError, Source};
 
+use crate::WallTime;
 use std::future::Future;
 use std::pin::Pin;
 use tenure_core::decide::{Keys, Swap, View};
@@ -40,6 +43,10 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 8. **Clock.** The clock never goes back while the store is open; a store that notices that it did refuses with
 ///    [`StoreError::ClockWentBack`]. It counts the time in suspend.
 /// 9. **Cancellation.** Dropping a returned future leaves the swap done or not done, never half.
+/// 10. **History.** Its rows have the numbers 1, 2, 3, … in the order in which they were written, and none is ever changed
+///     or removed. Each carries the machine's wall-clock time, for people: it decides nothing, and may go back.
+/// 11. **Import.** `import` fills a store whose history is empty with all of the given content, in one atomic step that
+///     clauses 5, 6 and 9 hold for. A store with a history stays as it is.
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// Reads what a request needs.
     ///
@@ -65,17 +72,25 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// [`StoreError`]: nothing was read.
     fn leases(&self, page: Page<ResourceName>) -> Answer<'_, Result<Vec<Listed>, StoreError>>;
 
-    /// The rows of the history whose numbers come after `page.after`, oldest first.
+    /// The rows of the history that the query asks for.
     ///
     /// # Errors
     /// [`StoreError`]: nothing was read.
-    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>>;
+    fn history(&self, query: HistoryQuery) -> Answer<'_, Result<Vec<Recorded>, StoreError>>;
 
     /// The sessions that are not Live, or whose deadline has passed: what a sweep looks at.
     ///
     /// # Errors
     /// [`StoreError`]: nothing was read.
     fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>>;
+
+    /// Takes over what another store held: its history as it is, each resource as [`Import::leases`] has it, the store's
+    /// own record as [`Import::authority`] has it, and last the row [`Import::transition`]. The answer is
+    /// [`SwapOutcome::Changed`] when the history is not empty; nothing was changed then.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was changed.
+    fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>>;
 }
 
 /// A bounded piece of a listing.
@@ -85,6 +100,47 @@ pub struct Page<Key> {
     pub after: Option<Key>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// Which rows of the history are asked for. The default: all of them, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// Only the rows about this resource.
+    pub resource: Option<ResourceName>,
+    /// In which order they come.
+    pub order: Order,
+    /// Only the rows that come after the row of this number, in that order; `None` for the first piece.
+    pub after: Option<u64>,
+    /// At most so many. Fewer come only when there are no more.
+    pub limit: usize,
+}
+
+impl Default for HistoryQuery {
+    fn default() -> Self {
+        Self { resource: None, order: Order::default(), after: None, limit: usize::MAX }
+    }
+}
+
+/// From which end a history is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As things happened.
+    #[default]
+    OldestFirst,
+    /// What happened last comes first.
+    NewestFirst,
+}
+
+/// A row of the history as it was written down.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Recorded {
+    /// Its number: 1 for the first one.
+    pub number: u64,
+    /// When it was written, by the wall clock of the machine that did. The transition's own instant is on the store's
+    /// clock, whose beginning changes when the machine is rebooted or a history is imported.
+    pub wall: WallTime,
+    /// What happened.
+    pub transition: Transition,
 }
 
 /// A resource in a listing.

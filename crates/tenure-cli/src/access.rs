@@ -41,6 +41,17 @@ pub(crate) struct Setup {
 }
 
 impl Access {
+    /// Who named the authority's address.
+    pub(crate) fn named_by(&self, settings: &Settings) -> String {
+        let by_variable = std::env::var("TENURE_AUTHORITY").ok();
+        match (&self.authority, &settings.authority, &settings.file) {
+            (Some(url), _, _) if by_variable.as_ref() == Some(url) => "TENURE_AUTHORITY".to_owned(),
+            (Some(_), _, _) => "--authority".to_owned(),
+            (None, Some(_), Some(file)) => file.display().to_string(),
+            _ => "nobody: the usual place".to_owned(),
+        }
+    }
+
     /// Puts them together. Nothing is opened yet.
     pub(crate) fn setup(&self) -> Result<Setup, Problem> {
         let settings = Settings::load(self.config.as_deref())?;
@@ -59,6 +70,11 @@ impl Setup {
     /// Opens the authority, for looking and for what only an operator does.
     pub(crate) fn authority(&self) -> Result<Authority, Problem> {
         Ok(Authority::new(store::connect(&self.url, Clock::from_env()?)?))
+    }
+
+    /// Opens the authority only for looking: a store that is not there is not made.
+    pub(crate) fn looking(&self) -> Result<Authority, Problem> {
+        Ok(Authority::new(store::connect(&without_create(&self.url), Clock::from_env()?)?))
     }
 
     /// Connects as a worker.
@@ -81,6 +97,12 @@ impl Setup {
     pub(crate) fn actor(&self) -> Result<Actor, Problem> {
         Ok(Actor::new(self.who.to_string())?)
     }
+}
+
+fn without_create(url: &str) -> String {
+    let Some((place, parameters)) = url.split_once('?') else { return url.to_owned() };
+    let others: Vec<_> = parameters.split('&').filter(|parameter| !parameter.starts_with("create=")).collect();
+    if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) }
 }
 
 fn usual_authority() -> Result<String, Problem> {

@@ -1,17 +1,71 @@
 use crate::access::Access;
 use crate::exit::Exit;
+use crate::holder::{Holder, look, nobody};
 use crate::problem::Problem;
+use crate::shown::Shown;
+use serde_json::json;
+use tenure::blocking::wait_for;
+use tenure::core::decide::{Refusal, Reply, Request};
 
-/// What is asked of `release`.
+/// Give a grant up by its token, so that the next one need not wait.
+///
+/// Repeating it is the same success. A token that is not the current one gives nothing up: its release never hits the
+/// next holder.
+///
+/// Exit status: 0 released, 76 the token is not the current one, 69 no answer.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenure release
+  tenure release --token nightly-backup@41:0f3c…")]
 pub(crate) struct Args {
+    #[command(flatten)]
+    shown: Shown,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     access: Access,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        let _ = self.access.setup()?;
-        Err(Problem::failure("under way"))
+        let setup = self.access.setup()?;
+        let token = self.shown.token()?;
+        let authority = setup.authority()?;
+        let (resource, epoch) = (&token.resource, token.epoch);
+        let answer = wait_for(authority.execute(&Request::Release { token: token.clone() }))?;
+        let refusal = match answer {
+            Ok(Reply::Released) => {
+                if self.json {
+                    let said = json!({ "resource": resource.as_str(), "epoch": epoch.get(), "released": true });
+                    println!("{said}");
+                } else {
+                    println!("Released: {resource}, epoch {epoch}.");
+                }
+                return Ok(Exit::Success);
+            }
+            Ok(_) => return Err(Problem::failure("the authority gave the answer to another question")),
+            Err(refusal) => refusal,
+        };
+        if !matches!(refusal, Refusal::NotCurrent { .. } | Refusal::Completed { .. }) {
+            return Err(Problem::failure(refusal));
+        }
+        let read = look(&authority, resource)?;
+        let holder = Holder::of(&read);
+        let now = holder.as_ref().map_or_else(|| nobody(&read), Holder::to_string);
+        let why = format!("epoch {epoch} of {resource} is not the current grant, nothing was released: {now}");
+        if self.json {
+            println!(
+                "{}",
+                json!({
+                    "resource": resource.as_str(),
+                    "epoch": epoch.get(),
+                    "released": false,
+                    "why": why,
+                    "holder": holder.as_ref().map(Holder::json),
+                })
+            );
+        }
+        Err(Problem::new(Exit::Lost, why))
     }
 }

@@ -235,33 +235,34 @@ fn attempt(
     events: &Receiver<Event>,
 ) -> Result<Result<Lease, AcquireError>, NotStarted> {
     let (cancel, wish, nudge) = (CancellationToken::new(), task.wish(wait), tell.clone());
+    let (answer, answered) = channel();
     let asking = std::thread::spawn({
         let cancel = cancel.clone();
         move || {
-            let answer = wait_for(cancel.run_until_cancelled(wish.into_future()));
+            // The answer first: whoever is nudged finds it.
+            drop(answer.send(wait_for(cancel.run_until_cancelled(wish.into_future()))));
             drop(nudge.send(Event::Nudge));
-            answer
         }
     });
-    while !asking.is_finished() {
-        if let Ok(Event::Signal(signal)) = events.recv()
-            && signals::asks_for_the_end(signal)
-        {
-            cancel.cancel();
-            if let Ok(Some(Ok(lease))) = asking.join() {
-                let _ = wait_for(lease.release());
-            }
-            let exit = Exit::Command(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)));
-            return Err(NotStarted {
-                exit,
-                why: "interrupted while waiting; nothing was started".into(),
-                holder: None,
-            });
+    loop {
+        let event = events.recv();
+        if let Ok(Some(answer)) = answered.try_recv() {
+            return Ok(answer);
         }
-    }
-    match asking.join() {
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) | Err(_) => Ok(Err(AcquireError::Closed)),
+        match event {
+            Ok(Event::Signal(signal)) if signals::asks_for_the_end(signal) => {
+                cancel.cancel();
+                let _ = asking.join();
+                if let Ok(Some(Ok(lease))) = answered.try_recv() {
+                    let _ = wait_for(lease.release());
+                }
+                let exit = Exit::Command(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)));
+                let why = "interrupted while waiting; nothing was started".to_owned();
+                return Err(NotStarted { exit, why, holder: None });
+            }
+            Ok(_) => {}
+            Err(_) => return Ok(Err(AcquireError::Closed)),
+        }
     }
 }
 

@@ -1,17 +1,233 @@
 use crate::access::Access;
 use crate::exit::Exit;
+use crate::holder::{Holder, look, nobody};
 use crate::problem::Problem;
+use crate::reason;
+use crate::receivers::Receivers;
+use serde_json::json;
+use tenure::authority::{Authority, Page, Read};
+use tenure::blocking::wait_for;
+use tenure::core::decide::{Reply, Request};
+use tenure::core::fence::Forgetting;
+use tenure::core::record::LeaseRecord;
+use tenure::core::{Reason, ResourceName, SinkId};
 
-/// What is asked of `sinks`.
+mod list;
+
+/// The receivers of a resource: list them, take one out that is gone, or have one sealed again after a restore.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenure sinks nightly-backup ls
+  tenure sinks nightly-backup remove file:/srv/old --reason 'moved to /srv/new'
+  tenure sinks nightly-backup remove sqlite:/mnt/dead.db --unreachable --reason 'the disk is gone'
+  tenure sinks nightly-backup reopen file:/srv/out --reason 'restored from the backup of Monday'")]
 pub(crate) struct Args {
+    /// The resource.
+    resource: ResourceName,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Ls(list::Args),
+    Remove(Remove),
+    Reopen(Reopen),
+}
+
+/// Take a receiver out, after it has forgotten the resource.
+///
+/// Candidates need no adapter for it any more. It is first told to forget, so that no old token is accepted there
+/// later; whoever holds the resource now is refused there from then on.
+///
+/// Exit status: 0 taken out, 1 it is not enrolled, 65 it has a higher epoch than the authority, 69 it cannot be reached.
+#[derive(Debug, clap::Args)]
+struct Remove {
+    /// The receiver's id, as `ls` shows it.
+    id: SinkId,
+    /// Why, for the history.
+    #[arg(long, value_name = "TEXT", value_parser = reason::parse)]
+    reason: Reason,
+    #[command(flatten)]
+    receivers: Receivers,
+    /// Do not tell it to forget, because it is gone. The history says so.
+    #[arg(long)]
+    unreachable: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Start a new generation at a receiver after a restore that it cannot notice: nothing counts as sealed there any more.
+///
+/// Stop the workers first. It concerns every resource that this receiver is enrolled for, and is recorded for each.
+///
+/// Exit status: 0 reopened, 1 it is not enrolled, 69 it cannot be reached.
+#[derive(Debug, clap::Args)]
+struct Reopen {
+    /// The receiver's id, as `ls` shows it.
+    id: SinkId,
+    /// Why, for the history.
+    #[arg(long, value_name = "TEXT", value_parser = reason::parse)]
+    reason: Reason,
+    #[command(flatten)]
+    receivers: Receivers,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     access: Access,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        let _ = self.access.setup()?;
-        Err(Problem::failure("under way"))
+        match &self.verb {
+            Verb::Ls(args) => args.run(&self.resource),
+            Verb::Remove(args) => args.run(&self.resource),
+            Verb::Reopen(args) => args.run(&self.resource),
+        }
     }
+}
+
+impl Remove {
+    fn run(&self, resource: &ResourceName) -> Result<Exit, Problem> {
+        let setup = self.access.setup()?;
+        let (authority, actor) = (setup.authority()?, setup.actor()?);
+        let read = look(&authority, resource)?;
+        let lease = enrolled(&read, resource, &self.id)?;
+        let reason = if self.unreachable {
+            Reason::new(format!("{} (without its forgetting: it was not asked)", self.reason))?
+        } else {
+            self.forget(resource, lease)?;
+            self.reason.clone()
+        };
+        let request = Request::Unenrol { resource: resource.clone(), sink: self.id.clone(), actor, reason };
+        wait_for(authority.execute(&request))?.map_err(Problem::failure)?;
+        let (id, epoch, holder) = (&self.id, lease.epoch, Holder::of(&read));
+        if self.json {
+            println!(
+                "{}",
+                json!({
+                    "resource": resource.as_str(),
+                    "receiver": id.as_str(),
+                    "removed": true,
+                    "forgotten": !self.unreachable,
+                    "holder": holder.as_ref().map(Holder::json),
+                })
+            );
+            return Ok(Exit::Success);
+        }
+        println!("Taken out: {id} is no receiver of {resource} any more.");
+        if self.unreachable {
+            println!(
+                "It was not told to forget: if it comes back, it may still accept the token of epoch {epoch} or of an \
+                 older grant. Reopen it before any worker writes there."
+            );
+        } else if let Some(holder) = holder {
+            println!("{} holds {resource}: its writes to {id} are refused from now on.", holder.owner);
+        }
+        Ok(Exit::Success)
+    }
+
+    fn forget(&self, resource: &ResourceName, lease: &LeaseRecord) -> Result<(), Problem> {
+        let id = &self.id;
+        let away = |why: String| {
+            Problem::unavailable(format_args!(
+                "{id} stays enrolled, because it was not told to forget {resource}: {why}. If it is gone for good, take it \
+                 out with --unreachable"
+            ))
+        };
+        let sink = self.receivers.reach()?.find(id).map_err(away)?;
+        match wait_for(sink.forget(resource, lease.epoch)).map_err(|error| away(error.to_string()))? {
+            Forgetting::Forget { .. } => Ok(()),
+            Forgetting::Above { epoch, .. } => Err(Problem::new(
+                Exit::Conflict,
+                format_args!(
+                    "{id} has epoch {epoch} of {resource}, above the authority's {}: another authority uses it, or this \
+                     one was restored from a backup. Nothing was changed; find out which, before anybody writes there",
+                    lease.epoch
+                ),
+            )),
+        }
+    }
+}
+
+impl Reopen {
+    fn run(&self, resource: &ResourceName) -> Result<Exit, Problem> {
+        let setup = self.access.setup()?;
+        let (authority, actor) = (setup.authority()?, setup.actor()?);
+        let read = look(&authority, resource)?;
+        enrolled(&read, resource, &self.id)?;
+        let id = &self.id;
+        let away = |why: String| Problem::unavailable(format_args!("{id} was not reopened: {why}"));
+        let sink = self.receivers.reach()?.find(id).map_err(away)?;
+        // There first: were it recorded before, a seal of the old generation could be marked in between.
+        let generation = wait_for(sink.reopen()).map_err(|error| away(error.to_string()))?;
+        let concerned = concerned(&authority, id)?;
+        for resource in &concerned {
+            let (resource, sink) = (resource.clone(), id.clone());
+            let request = Request::ReopenSink { resource, sink, actor: actor.clone(), reason: self.reason.clone() };
+            let unrecorded = |why: &dyn std::fmt::Display| {
+                Problem::unavailable(format_args!(
+                    "{id} is reopened, but that is not recorded: {why}. Repeat the command"
+                ))
+            };
+            match wait_for(authority.execute(&request)) {
+                Ok(Ok(Reply::SinkReopened)) => {}
+                // Taken out, or retired, in between.
+                Ok(_) => {}
+                Err(error) => return Err(unrecorded(&error)),
+            }
+        }
+        if self.json {
+            let concerned: Vec<_> = concerned.iter().map(ResourceName::as_str).collect();
+            println!(
+                "{}",
+                json!({
+                    "resource": resource.as_str(),
+                    "receiver": id.as_str(),
+                    "reopened": true,
+                    "generation": generation.as_str(),
+                    "resources": concerned,
+                })
+            );
+        } else {
+            println!("Reopened: {id}, now in generation {generation}.");
+            println!("Nothing is sealed there any more. It accepts writes again once a holder has sealed it.");
+            println!("Recorded for {} resource(s): {}.", concerned.len(), joined(&concerned));
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// The record of the resource, if this receiver is enrolled there.
+fn enrolled<'read>(read: &'read Read, resource: &ResourceName, id: &SinkId) -> Result<&'read LeaseRecord, Problem> {
+    let Some(lease) = &read.view.lease else {
+        return Err(Problem::new(Exit::Different, format_args!("there is no {resource}: {}", nobody(read))));
+    };
+    if lease.sinks.contains_key(id) {
+        return Ok(lease);
+    }
+    let names: Vec<_> = lease.sinks.keys().collect();
+    let names = if names.is_empty() { "none is".to_owned() } else { joined(&names) };
+    Err(Problem::new(Exit::Different, format_args!("{id} is no enrolled receiver of {resource}; enrolled: {names}")))
+}
+
+/// Every resource that the receiver is enrolled for.
+fn concerned(authority: &Authority, id: &SinkId) -> Result<Vec<ResourceName>, Problem> {
+    let mut found = Vec::new();
+    let mut page = Page { after: None, limit: 1_000 };
+    loop {
+        let listed = wait_for(authority.store().leases(page.clone()))?;
+        let Some(last) = listed.last() else { return Ok(found) };
+        page.after = Some(last.lease.resource.clone());
+        let concerned = listed.into_iter().filter(|listed| listed.lease.sinks.contains_key(id));
+        found.extend(concerned.map(|listed| listed.lease.resource));
+    }
+}
+
+fn joined(names: &[impl std::fmt::Display]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

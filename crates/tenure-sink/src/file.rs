@@ -43,7 +43,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::fence::{Forgetting, Rule, Sealing};
@@ -161,6 +161,14 @@ impl FileSink {
     ) -> Result<Verdict, ApplyError<E>> {
         let write = turn::Write { operation, target: self.0.folder.target(name)?, digest: on_target(name, digest) };
         Turn::begin(&self.0, &token.resource)?.write(token, &write, effect)
+    }
+
+    /// Where a target is, whether or not it is there already.
+    ///
+    /// # Errors
+    /// [`SinkError::BadName`] when the name is no plain file name; its message says what to change.
+    pub fn path_of(&self, name: &str) -> Result<PathBuf, SinkError> {
+        self.0.folder.target(name)
     }
 
     /// The content of a target; `None` when there is no such file. Never a part of a write.

@@ -28,8 +28,9 @@ pub(super) fn a_dropped_request_is_done_or_not_done(subject: &Subject) {
             other => unreachable!("after {polls} polls: {other:?}"),
         }
         let rows = subject.history();
-        let granted =
-            |grant| rows.iter().filter(move |(_, row)| row.grant == Some(grant) && row.event == Event::Granted);
+        let granted = |grant| {
+            rows.iter().filter(move |row| row.transition.grant == Some(grant) && row.transition.event == Event::Granted)
+        };
         assert_eq!(granted(grant_id(polls)).count(), 1, "after {polls} polls");
         let keys = Keys { session: Some(worker.session), ..Keys::default() };
         let expected = (0..=polls).map(|n| grant(1, n)).collect();

@@ -1,14 +1,16 @@
 //! A store that fails when a test says so.
 
-use crate::store::{Answer, Listed, Page, Read, Store, StoreError, SwapOutcome, Version};
+use crate::store::{
+    Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::decide::{Keys, Swap};
-use tenure_core::record::{LeaseRecord, Transition};
+use tenure_core::record::LeaseRecord;
 use tenure_core::{ResourceName, SessionId};
 use tokio::sync::watch;
 
-/// Wraps a store, and fails or hangs as it is told. Listings go through unharmed.
+/// Wraps a store, and fails or hangs as it is told. Listings and imports go through unharmed.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -229,11 +231,15 @@ impl Store for FaultStore {
         self.inner.leases(page)
     }
 
-    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
-        self.inner.history(page)
+    fn history(&self, query: HistoryQuery) -> Answer<'_, Result<Vec<Recorded>, StoreError>> {
+        self.inner.history(query)
     }
 
     fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>> {
         self.inner.idle_sessions(limit)
+    }
+
+    fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+        self.inner.import(content)
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn from_opening_to_completion(subject: &Subject) {
     assert_eq!(worker.ask(&complete), Ok(Reply::Completed), "the same again is the same success");
     let refused = worker.acquire("r", grant_id(2), &["index", "ledger"]);
     assert!(matches!(refused, Err(Refusal::Completed { outcome: stored, .. }) if stored == outcome));
-    let events: Vec<_> = subject.history().into_iter().map(|(_, row)| row.event).collect();
+    let events: Vec<_> = subject.history().into_iter().map(|row| row.transition.event).collect();
     let expected = [Event::Opened, Event::Granted, Event::Bound, Event::Sealed, Event::Announced, Event::Completed];
     assert_eq!(events, expected);
 }

@@ -1,9 +1,11 @@
 use super::Subject;
 use super::records::{MAX_TTL, Worker, grant_id, session_id};
-use crate::store::{Answer, Listed, Page, Read, Store, StoreError, SwapOutcome, Version};
+use crate::store::{
+    Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+};
 use std::sync::Arc;
 use tenure_core::decide::{Keys, Refusal, Request, Swap};
-use tenure_core::record::{EndReason, Event, LeaseRecord, Seen, Transition};
+use tenure_core::record::{EndReason, Event, LeaseRecord, Seen};
 use tenure_core::{ResourceName, SessionId, StoreIdentity};
 
 pub(super) fn another_identity_quarantines(subject: &Subject) {
@@ -16,7 +18,7 @@ pub(super) fn another_identity_quarantines(subject: &Subject) {
     let read = subject.read_session(worker.session);
     assert_eq!((&read.view.authority.identity, read.view.authority.incarnation), (&identity, 2));
     assert_eq!(worker_of(&copy, 1).renew(0), Err(Refusal::SessionEnded { why: Some(EndReason::Restored) }));
-    assert_eq!(subject.history().last().map(|(_, row)| row.event), Some(Event::Quarantined));
+    assert_eq!(subject.history().last().map(|row| row.transition.event), Some(Event::Quarantined));
     if subject.exact {
         subject.pass(MAX_TTL.get());
         let next = Worker::open(&copy, 3).expect("the quarantine is over");
@@ -38,7 +40,7 @@ pub(super) fn a_caller_that_has_seen_more_quarantines(subject: &Subject) {
     assert_eq!(subject.history().len(), 1, "the newest point of the history is no later one");
     let claim = Seen { incarnation: seen.incarnation, number: seen.number + 1 };
     assert!(worker.ask(&Request::Hello { seen: claim }).is_ok());
-    assert_eq!(subject.history().last().map(|(_, row)| row.event), Some(Event::Quarantined));
+    assert_eq!(subject.history().last().map(|row| row.transition.event), Some(Event::Quarantined));
     let rows = subject.history().len();
     assert!(worker.ask(&Request::Hello { seen: claim }).is_ok());
     assert_eq!(subject.history().len(), rows, "the same claim quarantines once");
@@ -82,11 +84,15 @@ impl Store for Copied {
         self.of.leases(page)
     }
 
-    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
-        self.of.history(page)
+    fn history(&self, query: HistoryQuery) -> Answer<'_, Result<Vec<Recorded>, StoreError>> {
+        self.of.history(query)
     }
 
     fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>> {
         self.of.idle_sessions(limit)
+    }
+
+    fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+        self.of.import(content)
     }
 }

@@ -1,7 +1,7 @@
 //! The people and things of the suite.
 
 use super::{Subject, block_on};
-use crate::store::{Page, Read, SwapOutcome, Version};
+use crate::store::{HistoryQuery, Read, Recorded, SwapOutcome, Version};
 use crate::{Authority, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -151,8 +151,8 @@ impl Subject {
         opened
     }
 
-    pub(super) fn history(&self) -> Vec<(u64, Transition)> {
-        block_on(self.store.history(Page { after: None, limit: 100_000 })).expect("the history")
+    pub(super) fn history(&self) -> Vec<Recorded> {
+        block_on(self.store.history(HistoryQuery::default())).expect("the history")
     }
 
     pub(super) fn authority(&self) -> Authority {

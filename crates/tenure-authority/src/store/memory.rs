@@ -1,7 +1,10 @@
 //! A store in this process's memory.
 
-use super::{Answer, Listed, Page, Read, Store, StoreError, SwapOutcome, Version, Versions};
-use crate::Clock;
+use super::{
+    Answer, HistoryQuery, Import, Listed, Order, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+    Versions,
+};
+use crate::{Clock, WallTime};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +30,7 @@ struct State {
     leases: BTreeMap<ResourceName, (LeaseRecord, Version)>,
     /// Apart from the sessions, so that a grant does not change a session's version. No entry is an empty set.
     holdings: HashMap<SessionId, Holdings>,
-    history: Vec<Transition>,
+    history: Vec<(WallTime, Transition)>,
     /// The newest version given to any record; one count for all, so that none comes back after a record was dropped.
     newest: Version,
     /// The highest reading of the clock so far.
@@ -77,7 +80,7 @@ impl State {
         let (lease, lease_version) = keys.resource.as_ref().and_then(|name| self.leases.get(name)).cloned().unzip();
         let (holder, holder_version) =
             lease.as_ref().map_or((None, None), |lease: &LeaseRecord| session(lease.session));
-        let known = |grant| self.history.iter().rev().any(|row| row.grant == Some(grant));
+        let known = |grant| self.history.iter().rev().any(|(_, row)| row.grant == Some(grant));
         Read {
             view: View {
                 authority: self.authority.clone(),
@@ -138,8 +141,22 @@ impl State {
             }
         }
         if swap.transition.event != Event::Renewed {
-            self.history.push(swap.transition);
+            self.history.push((WallTime::now(), swap.transition));
         }
+        SwapOutcome::Done
+    }
+
+    fn import(&mut self, content: &Import, now: Instant<AuthorityClock>) -> SwapOutcome {
+        if !self.history.is_empty() {
+            return SwapOutcome::Changed;
+        }
+        self.newest = Version(self.newest.0 + 1);
+        let newest = self.newest;
+        self.history.extend(content.rows().iter().map(|row| (row.wall, row.transition.clone())));
+        self.history.push((WallTime::now(), content.transition(now)));
+        self.leases = content.leases(now).map(|lease| (lease.resource.clone(), (lease, newest))).collect();
+        self.authority = content.authority(&self.authority, now);
+        self.authority_version = newest;
         SwapOutcome::Done
     }
 
@@ -200,11 +217,33 @@ impl Store for MemoryStore {
         })
     }
 
-    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
+    fn history(&self, query: HistoryQuery) -> Answer<'_, Result<Vec<Recorded>, StoreError>> {
         Box::pin(async move {
-            let skip = usize::try_from(page.after.unwrap_or(0)).unwrap_or(usize::MAX);
             let state = self.state();
-            Ok((1_u64..).zip(&state.history).skip(skip).take(page.limit).map(|(n, row)| (n, row.clone())).collect())
+            let after = query.after.map(|after| usize::try_from(after).unwrap_or(usize::MAX));
+            // The place of a row is its number less one.
+            let first = after.filter(|_| query.order == Order::OldestFirst).unwrap_or(0);
+            let end =
+                after.filter(|_| query.order == Order::NewestFirst).map_or(usize::MAX, |after| after.saturating_sub(1));
+            let piece = state.history.get(first..end.min(state.history.len())).unwrap_or_default();
+            let rows = piece.iter().enumerate().map(|(at, (wall, row))| ((first + at) as u64 + 1, *wall, row));
+            let asked = |(_, _, row): &(u64, WallTime, &Transition)| {
+                query.resource.as_ref().is_none_or(|resource| row.resource.as_ref() == Some(resource))
+            };
+            let recorded =
+                |(number, wall, row): (u64, WallTime, &Transition)| Recorded { number, wall, transition: row.clone() };
+            Ok(match query.order {
+                Order::OldestFirst => rows.filter(asked).take(query.limit).map(recorded).collect(),
+                Order::NewestFirst => rows.rev().filter(asked).take(query.limit).map(recorded).collect(),
+            })
+        })
+    }
+
+    fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+        Box::pin(async move {
+            let mut state = self.state();
+            let now = state.now(&self.clock)?;
+            Ok(state.import(&content, now))
         })
     }
 

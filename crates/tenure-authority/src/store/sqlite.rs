@@ -2,6 +2,7 @@
 
 mod apply;
 mod file;
+mod import;
 mod lister;
 mod place;
 mod reader;
@@ -11,7 +12,7 @@ mod schema;
 mod time;
 mod writer;
 
-use super::{Answer, Listed, Page, Read, Store, StoreError, SwapOutcome, Version};
+use super::{Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version};
 use crate::Clock;
 use file::File;
 use lister::Lister;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::decide::{Keys, Swap};
-use tenure_core::record::{LeaseRecord, Transition};
+use tenure_core::record::LeaseRecord;
 use tenure_core::{ResourceName, SessionId, Ttl};
 use writer::Writer;
 
@@ -125,12 +126,18 @@ impl Store for SqliteStore {
         Box::pin(self.lister.list(move |readers| reader::leases(readers, &page)))
     }
 
-    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
-        Box::pin(self.lister.list(move |readers| reader::history(readers, &page)))
+    fn history(&self, query: HistoryQuery) -> Answer<'_, Result<Vec<Recorded>, StoreError>> {
+        Box::pin(self.lister.list(move |readers| reader::history(readers, &query)))
     }
 
     fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>> {
         Box::pin(self.lister.list(move |readers| reader::idle_sessions(readers, limit)))
+    }
+
+    fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+        // On the listings' thread: it may take long, and swaps have to wait for it anyway.
+        let write = self.writer.import(content);
+        Box::pin(self.lister.list(move |_| write()))
     }
 }
 

@@ -2,7 +2,7 @@ use crate::world::{Worker, grant, memory, resource};
 use std::sync::Arc;
 use tenure_authority::conformance::block_on;
 use tenure_authority::conformance::faults::{FaultStore, Point, When};
-use tenure_authority::{AuthorityError, Page, Store, StoreError};
+use tenure_authority::{AuthorityError, HistoryQuery, Store, StoreError};
 use tenure_core::decide::{Change, Keys, Reply, Swap};
 use tenure_core::record::{Event, LeaseRecord, Transition};
 
@@ -13,8 +13,8 @@ fn worker() -> (Arc<FaultStore>, Worker) {
 }
 
 fn granted_rows(store: &dyn Store) -> usize {
-    let rows = block_on(store.history(Page { after: None, limit: 1_000 })).expect("the history");
-    rows.iter().filter(|(_, row)| row.event == Event::Granted).count()
+    let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
+    rows.iter().filter(|row| row.transition.event == Event::Granted).count()
 }
 
 #[test]

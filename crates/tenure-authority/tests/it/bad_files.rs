@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
 use tenure_authority::store::sqlite::{Options, SqliteStore};
-use tenure_authority::{AuthorityError, Clock, Page, Store, StoreError, connect};
+use tenure_authority::{AuthorityError, Clock, HistoryQuery, Page, Store, StoreError, connect};
 use tenure_core::decide::Keys;
 use tenure_core::{TimingError, Ttl};
 
@@ -95,7 +95,7 @@ fn a_damaged_store_is_told_and_does_not_panic() {
         let store = existing(path, clock())?;
         block_on(store.read(&Keys::default()))?;
         block_on(store.leases(Page { after: None, limit: 1_000 }))?;
-        block_on(store.history(Page { after: None, limit: 1_000 }))?;
+        block_on(store.history(HistoryQuery::default()))?;
         Ok(())
     };
     for (what, content) in [

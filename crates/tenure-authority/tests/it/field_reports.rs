@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
 use tenure_authority::conformance::faults::{FaultStore, Point, When};
-use tenure_authority::{Page, Store};
+use tenure_authority::{HistoryQuery, Store};
 use tenure_core::decide::{Keys, Refusal, Reply, Request, SinkRefusal};
 use tenure_core::record::{EndReason, Event, Grant, Holdings};
 use tenure_core::{Actor, Epoch};
@@ -21,8 +21,8 @@ fn each(test: impl Fn(Arc<dyn Store>)) {
 }
 
 fn granted_rows(store: &dyn Store) -> usize {
-    let rows = block_on(store.history(Page { after: None, limit: 1_000 })).expect("the history");
-    rows.iter().filter(|(_, row)| row.event == Event::Granted).count()
+    let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
+    rows.iter().filter(|row| row.transition.event == Event::Granted).count()
 }
 
 /// A database derived the next epoch as the *number* of epochs plus one. Once the epochs had a gap, the new epoch

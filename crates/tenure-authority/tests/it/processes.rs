@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use tenure_authority::conformance::block_on;
-use tenure_authority::{BootClock, Clock, Page, Store, random_bits};
+use tenure_authority::{BootClock, Clock, HistoryQuery, Page, Store, random_bits};
 use tenure_core::record::Event;
 use tenure_core::{GrantId, Ttl};
 
@@ -44,14 +44,14 @@ fn what_was_granted_is_there_after_reopening() {
     let worker = Worker::open(store.clone(), 1, true);
     let token = worker.acquire("r", grant(1));
     worker.renew(0).expect("a renewal");
-    let rows = block_on(store.history(Page { after: None, limit: 10 })).expect("the history");
+    let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
     let identity = block_on(store.read(&Default::default())).expect("a read").view.authority.identity;
     drop((worker, store));
     assert_eq!(place.files(), ["tenure.db".to_owned()].into(), "the last one out tidies up");
     let store: Arc<dyn Store> = Arc::new(existing(&place.path, clock()).expect("the same store"));
     let again = block_on(store.read(&Default::default())).expect("a read").view.authority.identity;
     assert_eq!(again, identity);
-    assert_eq!(block_on(store.history(Page { after: None, limit: 10 })).expect("the history"), rows);
+    assert_eq!(block_on(store.history(HistoryQuery::default())).expect("the history"), rows);
     let worker = Worker::open(store, 1, true);
     assert_eq!(worker.acquire("r", grant(2)), token, "the same session holds it still");
 }
@@ -122,12 +122,12 @@ fn a_process_that_is_killed_in_the_middle_of_writing_loses_nothing_it_was_told()
         let [ours, theirs] = leases.as_slice() else { panic!("{leases:?}") };
         assert!(theirs.lease.epoch.get() >= told, "it was told epoch {told}, the store has {}", theirs.lease.epoch);
         assert_eq!(ours.lease.epoch.get(), 40 * (round + 1));
-        let rows = block_on(store.history(Page { after: None, limit: 1_000_000 })).expect("the history");
+        let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
         let granted = |name: &str| {
             let of = |row: &&tenure_core::record::Transition| {
                 row.event == Event::Granted && row.resource.as_ref().is_some_and(|of| of.as_str() == name)
             };
-            rows.iter().map(|(_, row)| row).filter(of).count() as u64
+            rows.iter().map(|row| &row.transition).filter(of).count() as u64
         };
         assert_eq!(granted("theirs"), theirs.lease.epoch.get(), "each grant has its row, and each row its grant");
         assert_eq!(granted("ours"), ours.lease.epoch.get());

@@ -46,9 +46,11 @@ fn made(path: &Path, clock: Clock, max_ttl: Ttl) -> Arc<dyn Store> {
 mod pair {
     use std::sync::Arc;
     use tenure_authority::store::Answer;
-    use tenure_authority::{Listed, Page, Read, Store, StoreError, SwapOutcome, Version};
+    use tenure_authority::{
+        HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+    };
     use tenure_core::decide::{Keys, Swap};
-    use tenure_core::record::{LeaseRecord, Transition};
+    use tenure_core::record::LeaseRecord;
     use tenure_core::{ResourceName, SessionId};
 
     #[derive(Debug)]
@@ -74,12 +76,16 @@ mod pair {
             self.reads.leases(page)
         }
 
-        fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
-            self.reads.history(page)
+        fn history(&self, query: HistoryQuery) -> Answer<'_, Result<Vec<Recorded>, StoreError>> {
+            self.reads.history(query)
         }
 
         fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>> {
             self.reads.idle_sessions(limit)
+        }
+
+        fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+            self.writes.import(content)
         }
     }
 }

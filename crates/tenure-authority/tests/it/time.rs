@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
-use tenure_authority::{AuthorityError, Clock, FileClock, Page, Store, StoreError};
+use tenure_authority::{AuthorityError, Clock, FileClock, HistoryQuery, Store, StoreError};
 use tenure_core::decide::{Keys, Refusal, Reply, Request};
 use tenure_core::record::{EndReason, Event, Seen, SessionState};
 use tenure_core::{Instant, SessionId};
@@ -42,8 +42,8 @@ fn a_reboot_ends_local_sessions_and_gives_remote_ones_one_ttl_more() {
     assert_eq!(session(&*store, remote).state, SessionState::Live);
     assert_eq!(session(&*store, remote).deadline, now.after(TTL));
     assert_eq!(session(&*store, closed).state, SessionState::Ended { why: EndReason::Closed, at: now });
-    let rows = block_on(store.history(Page { after: None, limit: 100 })).expect("the history");
-    let (_, last) = rows.last().expect("rows");
+    let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
+    let last = &rows.last().expect("rows").transition;
     assert_eq!((last.event, last.session, last.at), (Event::Ended, Some(local), now));
     assert_eq!(last.why.as_ref().map(tenure_core::Reason::as_str), Some("the host was rebooted"));
 

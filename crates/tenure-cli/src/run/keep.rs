@@ -177,7 +177,7 @@ impl<'a> Keep<'a> {
             Tidings::Stopped(signal) if signal == signal_hook::consts::SIGTSTP => self.foreground.stop_with_it(),
             Tidings::Stopped(_) => {}
             Tidings::Ended(status) => self.report.status = Some(status),
-            Tidings::Frozen => self.stopped(),
+            Tidings::Frozen(since) => self.stopped(since),
             Tidings::Ending(why) => self.note_loss(&why),
             Tidings::Gone(gone) => self.report.gone = Some(gone),
             Tidings::Hook(status) => self.report.hook = Some(status),
@@ -251,7 +251,7 @@ impl<'a> Keep<'a> {
     }
 
     /// The command stands still. Now nothing is written any more, and there is time to ask.
-    fn stopped(&mut self) {
+    fn stopped(&mut self, since: u64) {
         if !matches!(self.standing, Standing::Runs | Standing::Stopping) {
             return;
         }
@@ -259,7 +259,7 @@ impl<'a> Keep<'a> {
             file.remove();
         }
         let attempt = CancellationToken::new();
-        self.standing = Standing::Stopped { since: now(), attempt: attempt.clone() };
+        self.standing = Standing::Stopped { since, attempt: attempt.clone() };
         let Some(lease) = self.lease.take() else { return };
         say(&format!(
             "the lease of {} was not renewed in time: the command stands still until it is known who has it",

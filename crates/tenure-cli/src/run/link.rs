@@ -37,8 +37,8 @@ pub(super) enum Tidings {
     Stopped(i32),
     /// The command has ended; what it left behind is ended next.
     Ended(Status),
-    /// Everything is stopped.
-    Frozen,
+    /// Everything is stopped, since this instant.
+    Frozen(u64),
     /// The command is being ended because the right to write is lost.
     Ending(String),
     /// No process of the command is there any more.

@@ -57,6 +57,7 @@ struct Watchdog<'a> {
     timer: OwnedFd,
     phase: Phase,
     end_at: u64,
+    frozen_at: u64,
     ended: Option<Status>,
     lost: Option<String>,
     gone: Gone,
@@ -100,8 +101,8 @@ impl<'a> Watchdog<'a> {
         let command = Pid::from_child(&child);
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let (phase, end_at) = (Phase::Running, args.end_at);
-        let (ended, lost, gone) = (None, None, Gone::default());
-        let watchdog = Self { args, link, own, command, children, timer, phase, end_at, ended, lost, gone };
+        let (frozen_at, ended, lost, gone) = (0, None, None, Gone::default());
+        let watchdog = Self { args, link, own, command, children, timer, phase, end_at, frozen_at, ended, lost, gone };
         watchdog.tell(&Tidings::Started(command.as_raw_pid()));
         Ok(watchdog)
     }
@@ -276,9 +277,12 @@ impl<'a> Watchdog<'a> {
     }
 
     fn freeze(&mut self) {
-        self.phase = Phase::Frozen;
+        if self.phase != Phase::Frozen {
+            self.phase = Phase::Frozen;
+            self.frozen_at = now();
+        }
         self.stop_all();
-        self.tell(&Tidings::Frozen);
+        self.tell(&Tidings::Frozen(self.frozen_at));
     }
 
     fn stop_all(&self) {

@@ -88,6 +88,18 @@ impl LeaseRecord {
         self.is_granted() && self.epoch == token.epoch && self.grant == token.grant
     }
 
+    /// The record in another store than the one that has granted, where none of its sessions is: no grant stands, the
+    /// receivers stay enrolled but are to be sealed anew, and since when is only vouched for from now on.
+    #[must_use]
+    pub fn imported(&self, now: Instant<AuthorityClock>) -> Self {
+        Self {
+            phase: if self.is_granted() { Phase::Free } else { self.phase.clone() },
+            sinks: self.sinks.keys().map(|sink| (sink.clone(), SinkMark::default())).collect(),
+            since: now,
+            ..self.clone()
+        }
+    }
+
     /// The grant that stands, with its session.
     #[must_use]
     pub fn holding(&self) -> Option<(SessionId, Grant)> {

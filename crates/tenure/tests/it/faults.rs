@@ -1,11 +1,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tenure::authority::store::{Answer, Listed, Page, Read, SwapOutcome, Version};
+use tenure::authority::store::{Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, SwapOutcome, Version};
 use tenure::authority::{Store, StoreError};
 use tenure::core::decide::{Keys, Swap};
 use tenure::core::fence::{Forgetting, Rule, Sealing};
-use tenure::core::record::{Event, LeaseRecord, Transition};
+use tenure::core::record::{Event, LeaseRecord};
 use tenure::core::{Epoch, Generation, ResourceName, SessionId, SinkId, Token};
 use tenure::sink::{Description, Sink, SinkError};
 use tokio::sync::watch;
@@ -298,12 +298,16 @@ impl Store for Faults {
         self.store.leases(page)
     }
 
-    fn history(&self, page: Page<u64>) -> Answer<'_, Result<Vec<(u64, Transition)>, StoreError>> {
-        self.store.history(page)
+    fn history(&self, query: HistoryQuery) -> Answer<'_, Result<Vec<Recorded>, StoreError>> {
+        self.store.history(query)
     }
 
     fn idle_sessions(&self, limit: usize) -> Answer<'_, Result<Vec<SessionId>, StoreError>> {
         self.store.idle_sessions(limit)
+    }
+
+    fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
+        self.store.import(content)
     }
 }
 

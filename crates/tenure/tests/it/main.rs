@@ -9,6 +9,7 @@ mod stage;
 mod cancel;
 mod causes;
 mod ends;
+mod examples;
 mod field;
 mod keeping;
 mod sealing;

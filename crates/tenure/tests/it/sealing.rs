@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure::authority::Page;
+use tenure::authority::HistoryQuery;
 use tenure::core::decide::Refusal;
 use tenure::core::record::{Event, Phase};
 use tenure::sink::{FileSink, Sink};
@@ -68,9 +68,8 @@ async fn a_takeover_is_sealed_at_every_receiver_before_it_is_announced() {
     assert_eq!(lease.ensure_local().unwrap_err().loss, Loss::DeadlinePassed);
     taken.ensure_owned().await.unwrap();
 
-    let page = Page { after: None, limit: usize::MAX };
-    let history = new.authority().store().history(page).await.unwrap();
-    let of_taken = history.into_iter().map(|(_, row)| row).filter(|row| row.grant == Some(taken.token().grant));
+    let history = new.authority().store().history(HistoryQuery::default()).await.unwrap();
+    let of_taken = history.into_iter().map(|row| row.transition).filter(|row| row.grant == Some(taken.token().grant));
     let events: Vec<_> = of_taken.map(|row| row.event).collect();
     assert_eq!(events, [Event::Granted, Event::Bound, Event::Sealed, Event::Announced]);
 }
@@ -85,10 +84,9 @@ async fn one_receiver_that_cannot_be_sealed_keeps_the_takeover_from_being_announ
     let wish = worker.acquire(RESOURCE).sink(faults.sink(receivers.sqlite())).sink(faults.sink(receivers.files()));
     let error = stage.drive("the wish ends", wish.into_future()).await.unwrap_err();
     assert!(matches!(error, AcquireError::Sink { .. }), "{error}");
-    let page = Page { after: None, limit: usize::MAX };
-    let history = worker.authority().store().history(page).await.unwrap();
-    assert!(history.iter().all(|(_, row)| row.event != Event::Announced));
-    assert!(history.iter().any(|(_, row)| row.event == Event::Released), "the grant is given back");
+    let history = worker.authority().store().history(HistoryQuery::default()).await.unwrap();
+    assert!(history.iter().all(|row| row.transition.event != Event::Announced));
+    assert!(history.iter().any(|row| row.transition.event == Event::Released), "the grant is given back");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tenure::authority::store::Page;
+use tenure::authority::store::HistoryQuery;
 use tenure::authority::store::memory::MemoryStore;
 use tenure::authority::{Authority, Clock, Store};
 use tenure::core::decide::{Keys, Refusal, Reply, Request};
@@ -142,8 +142,8 @@ impl Stage {
     }
 
     pub(crate) async fn all_history(&self) -> Vec<Transition> {
-        let page = Page { after: None, limit: usize::MAX };
-        self.plain.history(page).await.unwrap().into_iter().map(|(_, row)| row).collect()
+        let rows = self.plain.history(HistoryQuery::default()).await.unwrap();
+        rows.into_iter().map(|row| row.transition).collect()
     }
 
     pub(crate) async fn count(&self, event: Event) -> usize {

@@ -1,7 +1,7 @@
 //! Swaps, within one transaction of the writer.
 
 use super::row::{self, Meta, authority_columns, lease_columns, session_columns};
-use crate::store::Version;
+use crate::store::{Recorded, Version};
 use rusqlite::{Connection, OptionalExtension, Result};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -163,7 +163,16 @@ pub(super) fn append(connection: &Connection, transition: &Transition) -> Result
     Ok(())
 }
 
-fn put_authority(
+/// A row that was written down elsewhere, with its number and its wall-clock time.
+pub(super) fn append_recorded(connection: &Connection, row: &Recorded) -> Result<()> {
+    append(connection, &row.transition)?;
+    // Numbers go on by one, so the row has its own already; only the moment of its writing is another one.
+    let sql = "UPDATE history SET wall = strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch') WHERE number = ?1";
+    connection.prepare_cached(sql)?.execute((row.number.cast_signed(), row.wall.as_millis().cast_signed()))?;
+    Ok(())
+}
+
+pub(super) fn put_authority(
     connection: &Connection,
     meta: &mut Meta,
     after: &AuthorityRecord,
@@ -216,7 +225,7 @@ fn write_session(connection: &Connection, after: &SessionRecord, version: Versio
     Ok(())
 }
 
-fn write_lease(
+pub(super) fn write_lease(
     connection: &Connection,
     session_before: Option<SessionId>,
     after: &LeaseRecord,

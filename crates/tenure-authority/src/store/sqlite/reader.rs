@@ -7,13 +7,13 @@ use super::row::{
 };
 use super::{apply, file};
 use crate::StoreError;
-use crate::store::{Listed, Page, Read, Versions};
+use crate::store::{HistoryQuery, Listed, Order, Page, Read, Recorded, Versions};
 use rusqlite::{Connection, Result};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tenure_core::decide::{Keys, View};
-use tenure_core::record::{LeaseRecord, Transition};
+use tenure_core::record::LeaseRecord;
 use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId};
 
 /// Everything that a request needs, in one statement. A look-up of a grant (`?3`) goes through the history from its
@@ -177,13 +177,17 @@ pub(super) fn leases(readers: &Readers, page: &Page<ResourceName>) -> std::resul
     Ok(rows.into_iter().filter_map(listed).collect())
 }
 
-pub(super) fn history(readers: &Readers, page: &Page<u64>) -> std::result::Result<Vec<(u64, Transition)>, StoreError> {
-    let sql = "SELECT number, at_ns, event, resource, session_id, epoch, grant_id, actor, why FROM history \
-               WHERE number > ?1 ORDER BY number LIMIT ?2";
+/// Rows of one resource are found by going through the history: an index over it would cost each swap.
+pub(super) fn history(readers: &Readers, query: &HistoryQuery) -> std::result::Result<Vec<Recorded>, StoreError> {
+    let (sql, none) = match query.order {
+        Order::OldestFirst => (row::history!("number > ?1", "number"), 0),
+        Order::NewestFirst => (row::history!("number < ?1", "number DESC"), i64::MAX),
+    };
     readers.with(|connection| {
-        let after = i64::try_from(page.after.unwrap_or(0)).unwrap_or(i64::MAX);
+        let after = query.after.map_or(none, |after| i64::try_from(after).unwrap_or(i64::MAX));
+        let resource = query.resource.as_ref().map(ResourceName::as_str);
         let mut statement = connection.prepare_cached(sql)?;
-        statement.query_map((after, limit(page.limit)), row::transition)?.collect()
+        statement.query_map((after, resource, limit(query.limit)), row::recorded)?.collect()
     })
 }
 

@@ -1,6 +1,7 @@
 //! Records as rows.
 
-use crate::store::Version;
+use crate::WallTime;
+use crate::store::{Recorded, Version};
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,21 @@ macro_rules! lease_columns {
          l.outcome, l.cut, l.forgotten, l.sinks, l.version"
     };
 }
-pub(super) use {authority_columns, lease_columns, session_columns};
+/// A piece of the history as [`recorded`] reads it: the condition on the number, then the order.
+macro_rules! history {
+    ($after:literal, $order:literal) => {
+        concat!(
+            "SELECT number, at_ns, event, resource, session_id, epoch, grant_id, actor, why, \
+             CAST(round(unixepoch(wall, 'subsec') * 1000) AS INTEGER) FROM history \
+             WHERE ",
+            $after,
+            " AND (?2 IS NULL OR resource = ?2) ORDER BY ",
+            $order,
+            " LIMIT ?3"
+        )
+    };
+}
+pub(super) use {authority_columns, history, lease_columns, session_columns};
 
 pub(super) const AUTHORITY_WIDTH: usize = 9;
 pub(super) const SESSION_WIDTH: usize = 12;
@@ -143,8 +158,7 @@ pub(super) fn lease(row: &Row<'_>, at: usize) -> Result<Option<(LeaseRecord, Ver
     Ok(Some((lease, Version(unsigned(row, at + 12)?))))
 }
 
-/// The columns number, at_ns, event, resource, session_id, epoch, grant_id, actor, why.
-pub(super) fn transition(row: &Row<'_>) -> Result<(u64, Transition)> {
+pub(super) fn recorded(row: &Row<'_>) -> Result<Recorded> {
     let name = row.get_ref(2)?.as_str().map_err(|error| damaged(2, error))?;
     let event = Event::ALL.into_iter().find(|event| event.name() == name).ok_or_else(|| unknown(2, name))?;
     let transition = Transition {
@@ -157,7 +171,8 @@ pub(super) fn transition(row: &Row<'_>) -> Result<(u64, Transition)> {
         actor: optional_text(row, 7)?,
         why: optional_text(row, 8)?,
     };
-    Ok((unsigned(row, 0)?, transition))
+    let wall = WallTime::from_millis(row.get::<_, i64>(9)?.try_into().unwrap_or(0));
+    Ok(Recorded { number: unsigned(row, 0)?, wall, transition })
 }
 
 /// Nanoseconds as a column; the end of SQLite's numbers when it lies beyond, 292 years after the clock's beginning.

@@ -1,13 +1,14 @@
 use super::{Options, SqliteStore, file};
 use crate::conformance::block_on;
+use crate::store::{HistoryQuery, Import, Page, Source, SwapOutcome};
 use crate::{Authority, AuthorityError, Clock, Store, StoreError};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tenure_core::decide::{Reply, Request};
+use tenure_core::decide::{Keys, Reply, Request};
 use tenure_core::record::{Owner, Seen};
-use tenure_core::{GrantId, InstanceId, Instant, OwnerName, ResourceName, SessionId, Ttl};
+use tenure_core::{Actor, GrantId, InstanceId, Instant, OwnerName, ResourceName, SessionId, Ttl};
 
 fn options() -> Options {
     Options { create: true, ..Options::new(Clock::Manual(Arc::new(AtomicU64::new(1)))) }
@@ -69,6 +70,42 @@ fn a_full_file_refuses_and_loses_nothing() {
     assert_eq!(grants.len(), usize::try_from(given).expect("few"));
     let answer = block_on(Authority::new(store).execute(&acquire(session, given)));
     assert!(matches!(answer, Ok(Ok(Reply::Granted(_)))), "with space again: {answer:?}");
+}
+
+/// A full disk in the middle of an import leaves the store as empty as it was, and the same import goes through later.
+#[test]
+fn an_import_that_finds_no_space_has_done_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("source.db"), &options()).expect("one"));
+    let authority = Authority::new(Arc::clone(&source));
+    let session = open(&authority);
+    for n in 0..100 {
+        block_on(authority.execute(&acquire(session, n))).expect("an answer").expect("a grant");
+    }
+    let own = block_on(source.read(&Keys::default())).expect("a read").view.authority;
+    let from = Source {
+        identity: own.identity,
+        incarnation: own.incarnation,
+        floor: own.floor,
+        max_ttl: own.max_ttl,
+        belief: None,
+    };
+    let rows = block_on(source.history(HistoryQuery::default())).expect("the history");
+    let page = Page { after: None, limit: 1_000 };
+    let leases = block_on(source.leases(page)).expect("the resources").into_iter().map(|listed| listed.lease);
+    let content = Import::new(from, rows, leases.collect(), Actor::new("mover").expect("a name")).expect("it fits");
+    let path = folder.path().join("tenure.db");
+    let store = limited(&path, 40).expect("a store");
+    let error = block_on(store.import(content.clone())).expect_err("no space");
+    assert!(matches!(error, StoreError::NotWritable(_)), "{error:?}");
+    drop(store);
+    let store = SqliteStore::open(&path, &options()).expect("the same store");
+    let view = block_on(store.read(&Keys::default())).expect("a read").view;
+    assert_eq!((view.history, view.authority.incarnation), (0, 1));
+    assert_eq!(block_on(store.import(content)).expect("an answer"), SwapOutcome::Done);
+    drop(store);
+    let store = SqliteStore::open(&path, &options()).expect("the same store");
+    assert_eq!(block_on(store.read(&Keys::default())).expect("a read").view.history, 102);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::apply::{Batch, meta};
 use super::file::File;
-use crate::store::{StoreError, SwapOutcome, Version};
+use super::import;
+use crate::store::{Import, StoreError, SwapOutcome, Version};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -94,6 +95,15 @@ impl Writer {
         self.work();
         // An error means that whoever wrote ended without a word.
         answered.await.unwrap_or(Ok(SwapOutcome::Unknown))
+    }
+
+    /// What imports, once it is called; swaps wait for it.
+    pub(super) fn import(&self, content: Import) -> impl FnOnce() -> Made + Send + 'static {
+        let desk = Arc::clone(&self.desk);
+        move || {
+            let mut connection = desk.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            import::import(&mut connection, &desk.file, &content)
+        }
     }
 
     /// Writes what waits, if nobody is at it; otherwise the thread will. This saves the one caller of an idle store two

@@ -1,0 +1,93 @@
+//! What became of a grant, as the history tells it.
+
+use crate::holder::{ago, local, millis, utc};
+use crate::span::Span;
+use serde_json::{Value, json};
+use std::fmt;
+use std::time::Duration;
+use tenure::authority::{Authority, HistoryQuery, Order, Read};
+use tenure::blocking::wait_for;
+use tenure::core::record::{Event, Transition};
+use tenure::core::{AuthorityClock, Instant, Token};
+
+/// How a grant ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fate {
+    event: Event,
+    actor: Option<String>,
+    why: Option<String>,
+    /// How long ago; `None` when it was on another clock, before a reboot.
+    ago: Option<Duration>,
+}
+
+/// An answer is worth more than a long story.
+const ROWS: usize = 512;
+
+/// Looks for the end of a grant, from the resource's newest row backwards. An answer without it is an answer.
+pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fate> {
+    let query = HistoryQuery {
+        resource: Some(token.resource.clone()),
+        order: Order::NewestFirst,
+        limit: ROWS,
+        ..HistoryQuery::default()
+    };
+    let rows = wait_for(authority.store().history(query)).ok()?;
+    let mut next = None;
+    for row in rows.iter().map(|row| &row.transition) {
+        match row.event {
+            Event::Granted if row.grant == Some(token.grant) => return next,
+            // Somebody else's grant: whatever it was, this one had ended before.
+            Event::Granted => next = Some(fate(row, read.now)),
+            _ if row.grant == Some(token.grant) && ends(row.event) => return Some(fate(row, read.now)),
+            _ => {}
+        }
+    }
+    None
+}
+
+const fn ends(event: Event) -> bool {
+    matches!(
+        event,
+        Event::Released | Event::Completed | Event::Revoked | Event::Refused | Event::Retiring | Event::Retired
+    )
+}
+
+fn fate(row: &Transition, now: Instant<AuthorityClock>) -> Fate {
+    Fate {
+        event: row.event,
+        actor: row.actor.as_ref().map(ToString::to_string),
+        why: row.why.as_ref().map(ToString::to_string),
+        ago: now.reached(&row.at).then(|| now.since(&row.at)),
+    }
+}
+
+impl Fate {
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "event": self.event.name(),
+            "actor": self.actor,
+            "why": self.why,
+            "at": self.ago.map(|span| utc(ago(span))),
+            "ago_ms": self.ago.map(millis),
+        })
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let actor = self.actor.as_deref().unwrap_or("somebody");
+        match self.event {
+            Event::Granted => write!(f, "{actor} was granted the next epoch")?,
+            Event::Released => write!(f, "{actor} released it")?,
+            Event::Completed => write!(f, "{actor} completed the resource")?,
+            Event::Revoked => write!(f, "{actor} took it away")?,
+            Event::Refused => f.write_str("a receiver refused it")?,
+            Event::Retiring | Event::Retired => write!(f, "{actor} retired the resource")?,
+            other => write!(f, "{}", other.name())?,
+        }
+        if let Some(span) = self.ago {
+            write!(f, " at {} ({} ago)", local(ago(span)), Span(span))?;
+        }
+        self.why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
+}

@@ -1,0 +1,113 @@
+//! Standard input, kept in a file without a name until its end is known.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+use std::time::Duration;
+use tenure::core::Digest;
+
+/// What was read, with its digest.
+#[derive(Debug)]
+pub(super) struct Spool {
+    file: File,
+    bytes: u64,
+    digest: Digest,
+}
+
+const CHUNK: usize = 256 * 1024;
+
+/// Nothing is drawn for what is done before.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Spool {
+    /// Reads standard input to its end. The file is gone with this process.
+    pub(super) fn stdin(folder: &Path) -> io::Result<Self> {
+        Self::of(&mut io::stdin().lock(), folder, size_of_stdin())
+    }
+
+    fn of(input: &mut impl Read, folder: &Path, size: Option<u64>) -> io::Result<Self> {
+        let mut file = tempfile::tempfile_in(folder)?;
+        let mut hasher = Sha256::new();
+        let mut chunk = vec![0; CHUNK];
+        let bar = Bar::new(size);
+        let mut bytes = 0;
+        loop {
+            let read = match input.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let part = chunk.get(..read).unwrap_or_default();
+            hasher.update(part);
+            file.write_all(part)?;
+            bytes += read as u64;
+            bar.at(bytes);
+        }
+        bar.done();
+        Ok(Self { file, bytes, digest: Digest(hasher.finalize().into()) })
+    }
+
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) const fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What a replay will be answered.
+    pub(super) fn summary(&self, name: &str) -> String {
+        let hex: String = self.digest.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{name}: {} bytes, sha256 {hex}", self.bytes)
+    }
+
+    /// Copies it, in the kernel where that can be.
+    pub(super) fn copy_to(&mut self, target: &mut File) -> io::Result<()> {
+        self.file.rewind()?;
+        let copied = io::copy(&mut self.file, target)?;
+        if copied == self.bytes { Ok(()) } else { Err(io::Error::other("the kept input has another length now")) }
+    }
+}
+
+/// The size of a file that was redirected; nobody knows how long a pipe is.
+fn size_of_stdin() -> Option<u64> {
+    let stat = rustix::fs::fstat(rustix::stdio::stdin()).ok()?;
+    let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
+    u64::try_from(stat.st_size).ok().filter(|_| is_file)
+}
+
+/// Shown on a terminal, once it takes longer than a second.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(size: Option<u64>) -> Self {
+        let style = match size {
+            Some(_) => "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+            None => "{spinner} {bytes}, {bytes_per_sec}",
+        };
+        let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
+        // The template is a constant; without it, the usual style does as well.
+        Self(match ProgressStyle::with_template(style) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        })
+    }
+
+    fn at(&self, bytes: u64) {
+        if self.0.is_hidden() && self.0.elapsed() > PATIENCE {
+            // Stays hidden where standard error is no terminal.
+            self.0.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.0.set_position(bytes);
+    }
+
+    fn done(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use serde_json::Value;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+use tenure::blocking::{Lease, Tenure, wait_for};
+use tenure::core::record::Transition;
+
+/// A folder with an authority and receivers, and the command as a user types it there.
+pub(crate) struct Site {
+    folder: TempDir,
+}
+
+impl Site {
+    /// With an authority that has held nothing yet.
+    pub(crate) fn new() -> Self {
+        let site = Self { folder: tempfile::tempdir().unwrap() };
+        drop(site.worker("maker"));
+        site
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn authority(&self) -> String {
+        format!("sqlite:{}", self.path("authority.db").display())
+    }
+
+    /// The address of a receiver of files, which is made here; it is also its id.
+    pub(crate) fn files(&self, name: &str) -> String {
+        let url = format!("file:{}", self.path(name).display());
+        tenure::sink::connect(&format!("{url}?create=true")).unwrap();
+        url
+    }
+
+    /// A worker in this process, which holds on until it is dropped.
+    pub(crate) fn worker(&self, name: &str) -> Tenure {
+        let url = format!("{}?create=true", self.authority());
+        wait_for(tenure::Tenure::builder().owner(name).connect(&url)).unwrap().into()
+    }
+
+    /// The command, in an environment that nothing leaks into.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        let outside = std::env::vars_os().map(|(name, _)| name);
+        for name in outside.filter(|name| name.to_string_lossy().starts_with("TENURE_")) {
+            command.env_remove(name);
+        }
+        command.args(args).current_dir(self.folder.path()).env("HOME", self.folder.path());
+        for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
+            command.env(variable, self.path(variable));
+        }
+        command.env("TENURE_AUTHORITY", self.authority()).env("USER", "op").stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn tenure(&self, args: &[&str]) -> Said {
+        Said::of(self.command(args).output().unwrap())
+    }
+
+    /// The same with a token in the environment, as a run's command has it.
+    pub(crate) fn inside(&self, token: &impl ToString, args: &[&str]) -> Said {
+        Said::of(self.command(args).env("TENURE_TOKEN", token.to_string()).output().unwrap())
+    }
+
+    /// The same with something on standard input.
+    pub(crate) fn fed(&self, token: &impl ToString, input: &[u8], args: &[&str]) -> Said {
+        let mut command = self.command(args);
+        command.env("TENURE_TOKEN", token.to_string()).stdin(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // A command that refuses at once does not read.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        Said::of(child.wait_with_output().unwrap())
+    }
+
+    pub(crate) fn history(&self) -> Vec<Transition> {
+        let worker = self.worker("reader");
+        let rows = wait_for(worker.authority().store().history(tenure::authority::HistoryQuery::default())).unwrap();
+        rows.into_iter().map(|row| row.transition).collect()
+    }
+}
+
+/// Acquires with receivers that are sealed first.
+pub(crate) fn hold(worker: &Tenure, resource: &str, sinks: &[&str]) -> Lease {
+    let wish = sinks.iter().fold(worker.wish(resource), |wish, url| wish.sink(tenure::sink::connect(url).unwrap()));
+    worker.acquire(wish).unwrap()
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Its exit status was this one.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// All of these stand in what it said, on either stream.
+    #[track_caller]
+    pub(crate) fn with(self, parts: &[&str]) -> Self {
+        for part in parts {
+            assert!(self.out.contains(part) || self.err.contains(part), "{part:?} is not in {self:#?}");
+        }
+        self
+    }
+
+    /// Its one line of JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.out.lines().count(), 1, "{self:#?}");
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
