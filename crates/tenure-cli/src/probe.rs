@@ -20,6 +20,7 @@ pub(crate) use holder::Args as HolderArgs;
 
 use crate::exit::Exit;
 use crate::problem::Problem;
+use crate::screen::Out;
 use crate::settings::Color;
 use crate::span;
 use guard::Guard;
@@ -149,10 +150,11 @@ impl Args {
         if let Some(path) = &self.junit {
             junit::write(&report, path)?;
         }
+        let mut out = Out::new();
         if self.json {
-            anstream::println!("{}", report.json()?);
+            out.line(&report.json()?)?;
         } else {
-            anstream::print!("{}", report.text());
+            out.write(&report.text())?;
         }
         Ok(match report.verdict() {
             Verdict::Pass => Exit::Success,

@@ -66,9 +66,12 @@ impl Args {
         tell(&Told::Held(Grant { epoch: token.epoch.get(), token: token.to_string(), owner: who.to_string() }));
         // Whether it ends or breaks, the probe does not want the lease any longer.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-        tell(&match wait_for(lease.release()) {
-            Ok(()) => Told::Released,
-            Err(error) => Told::Lost(error.to_string()),
+        tell(&match wait_for(lease.ensure_owned()).map(|_| ()) {
+            Err(lost) => Told::Lost(lost.loss.to_string()),
+            Ok(()) => match wait_for(lease.release()) {
+                Ok(()) => Told::Released,
+                Err(error) => Told::Lost(error.to_string()),
+            },
         });
         Ok(Exit::Success)
     }

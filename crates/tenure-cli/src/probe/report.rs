@@ -1,17 +1,16 @@
-use super::reading::Reading;
-use super::round::{Account, Round};
+use super::round::{Account, Round, Says};
 use super::stage::{LeasePlan, Marker, Plan};
 use super::verdict::{Evidence, Verdict};
 use crate::problem::Problem;
+use crate::screen::table::{Column, Table};
+use crate::screen::{self, Tint, clean};
 use crate::span::Span;
-use anstyle::{AnsiColor, Style};
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 use std::time::Duration;
 
 /// How much of a worker's last line a table shows, in characters.
-const WORDS_CHARS: usize = 60;
+const WORDS_CHARS: usize = 160;
 
 /// What came of all rounds.
 #[derive(Debug)]
@@ -107,7 +106,7 @@ impl<'a> Report<'a> {
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         if let Some(round) = self.worst() {
-            text += &tables(round);
+            text += &tables(round, screen::width());
             text += &conclusion(round);
         }
         if self.rounds.len() > 1 {
@@ -121,73 +120,71 @@ impl<'a> Report<'a> {
 }
 
 /// The verdict table of one round: what each worker reported, what the receiver held, what the authority says.
-pub(super) fn tables(round: &Round) -> String {
-    let mut workers = table(["worker", "epoch", "stopped", "ended", "last words"]);
+pub(super) fn tables(round: &Round, width: usize) -> String {
+    let columns = ["worker", "epoch", "stopped", "ended"].map(Column::text);
+    let columns: Vec<Column> = columns.into_iter().chain([Column::flexible("last words")]).collect();
+    let mut workers = Table::new(width, &columns);
     let alone = round.control.as_ref().map(|control| ("A alone", &control.a));
     let accounts = [Some(("A", &round.a)), round.b.as_ref().map(|b| ("B", b)), alone];
     for (name, account) in accounts.into_iter().flatten() {
-        workers.add_row([
-            name.to_owned(),
-            or_dash(account.epoch),
-            stopped(account),
-            account.ended.clone(),
-            words(account),
-        ]);
+        let epoch = account.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string());
+        workers.row(vec![name.to_owned(), epoch, stopped(account), account.ended.clone(), words(account)]);
     }
-    let mut values = table(["when", "the receiver holds"]);
     let control = round.control.as_ref();
     let readings = [
         ("A is stopped, B not begun", round.values.before_b.as_ref()),
         ("B has ended", round.values.after_b.as_ref()),
-        ("A was woken and has ended", round.values.after_a.as_ref()),
+        (WOKEN, round.values.after_a.as_ref()),
         ("A alone is stopped", control.and_then(|control| control.paused.as_ref())),
         ("A alone has ended", control.and_then(|control| control.after.as_ref())),
     ];
-    for (when, reading) in readings.into_iter().filter_map(|(when, reading)| Some((when, reading?))) {
-        values.add_row([when.to_owned(), marked(round, when, reading)]);
+    let readings: Vec<_> = readings.into_iter().filter_map(|(when, reading)| Some((when, reading?))).collect();
+    let mut text = workers.draw();
+    if !readings.is_empty() {
+        let mut values = Table::new(width, &[Column::text("when"), Column::flexible("the receiver holds")]);
+        for (when, reading) in readings {
+            let landed = round.judgement.verdict == Verdict::Fail && when == WOKEN;
+            values.row(vec![when.to_owned(), format!("{reading}{}", if landed { "   <- overwritten" } else { "" })]);
+        }
+        text += &format!("\n{}", values.draw());
     }
-    let mut text = format!("{}\n", lines(&workers));
-    if values.row_count() > 0 {
-        text += &format!("{}\n", lines(&values));
-    }
+    let mut notes = String::new();
+    // Writing to a String cannot fail.
     if let Some(says) = &round.authority {
-        let _ = writeln!(
-            text,
-            "  The authority: {} is {}, its newest grant is epoch {} of {}.",
-            says.resource, says.phase, says.epoch, says.owner
-        );
+        let Says { resource, phase, epoch, owner } = says;
+        let _ = writeln!(notes, "The authority: {resource} is {phase}, its newest grant is epoch {epoch} of {owner}.");
     }
     if let Some(lost) = &round.a.lost {
-        let _ = writeln!(text, "  A's lease: {lost}.");
+        let _ = writeln!(notes, "A's own lease is lost: {lost}.");
+    }
+    if !notes.is_empty() {
+        text += &format!("\n{notes}");
     }
     text
 }
+
+const WOKEN: &str = "A was woken and has ended";
 
 /// The verdict, and what it rests on.
 fn conclusion(round: &Round) -> String {
     let judgement = &round.judgement;
-    let color = match judgement.verdict {
-        Verdict::Pass => AnsiColor::Green,
-        Verdict::Undecided => AnsiColor::Yellow,
-        Verdict::Fail => AnsiColor::Red,
+    let tint = match judgement.verdict {
+        Verdict::Pass => Tint::Good,
+        Verdict::Undecided => Tint::Warn,
+        Verdict::Fail => Tint::Bad,
     };
-    let style = Style::new().bold().fg_color(Some(color.into()));
-    let mut text = format!("\n{style}{}{style:#}: {}\n", judgement.verdict.name(), judgement.reason);
+    let mut text = format!("\n{}: {}\n", tint.paint(judgement.verdict.name()), judgement.reason);
     for evidence in &judgement.evidence {
+        // Writing to a String cannot fail.
         let _ = match evidence {
             Evidence::Refusal { before, after } => {
-                writeln!(text, "  Evidence: the receiver's refusals went from {before} to {after}")
+                writeln!(text, "Evidence: the receiver's refusals went from {before} to {after}.")
             }
-            Evidence::Tried { line } => writeln!(text, "  Evidence: A printed after it was woken: {line}"),
-            Evidence::Control => writeln!(text, "  Evidence: the control run"),
+            Evidence::Tried { line } => writeln!(text, "Evidence: A printed after it was woken: {}", clean(line)),
+            Evidence::Control => writeln!(text, "Evidence: the control run, A alone."),
         };
     }
     text
-}
-
-fn marked(round: &Round, when: &str, reading: &Reading) -> String {
-    let landed = round.judgement.verdict == Verdict::Fail && when == "A was woken and has ended";
-    format!("{reading}{}", if landed { "   <- overwritten" } else { "" })
 }
 
 fn stopped(account: &Account) -> String {
@@ -197,26 +194,10 @@ fn stopped(account: &Account) -> String {
     format!("{}, {processes} process{plural}", Span(Duration::from_millis(millis)))
 }
 
+/// What a worker printed last.
 fn words(account: &Account) -> String {
     let last = account.lines.iter().rev().find(|line| !line.text.is_empty());
     let Some(line) = last else { return "-".to_owned() };
-    let shown: String = line.text.chars().filter(|c| !c.is_control()).take(WORDS_CHARS).collect();
-    if shown.len() < line.text.len() { format!("{shown}…") } else { shown }
-}
-
-fn or_dash(value: Option<impl Display>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
-}
-
-fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
-    let width = terminal_size::terminal_size().map_or(120, |(width, _)| width.0);
-    table.set_width(width.saturating_sub(1));
-    table
-}
-
-/// Without spaces at the ends of lines.
-fn lines(table: &Table) -> String {
-    table.lines().map(|line| format!(" {}\n", line.trim_end())).collect()
+    let shown: String = line.text.chars().take(WORDS_CHARS).collect();
+    format!("{}{}", clean(&shown), if shown.len() < line.text.len() { "…" } else { "" })
 }

@@ -37,15 +37,29 @@ impl Scene {
 
     /// The probe with these words before the worker's.
     fn probe(&self, words: &[&str], worker: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TENURE_")) {
+        let mut command = self.command(env!("CARGO_BIN_EXE_tenure"));
+        command.arg("probe").args(words).arg("--").args(worker);
+        command
+    }
+
+    /// A line for the shell.
+    fn shell(&self, line: &str) -> Command {
+        let mut command = self.command("sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    /// A program in the scene's folder that knows nothing of the user's own settings.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let ours = |name: &str| name.starts_with("TENURE_") || name == "COLUMNS" || name == "NO_COLOR";
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
             command.env_remove(name);
         }
         for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"] {
             command.env(name, self.folder.path());
         }
         command.current_dir(self.folder.path()).stdin(Stdio::null());
-        command.arg("probe").args(words).arg("--").args(worker);
         command
     }
 
@@ -53,8 +67,9 @@ impl Scene {
     fn judge(&self, words: &[&str], worker: &[&str]) -> Judged {
         let words: Vec<&str> = ["--json"].into_iter().chain(words.iter().copied()).collect();
         let output = self.probe(&words, worker).output().unwrap();
-        let json = serde_json::from_slice(&output.stdout).expect(&told(&output));
-        Judged { exit: output.status.code(), json, told: told(&output) }
+        let told = told(&output);
+        let json = serde_json::from_slice(&output.stdout).expect(&told);
+        Judged { exit: output.status.code(), json, told }
     }
 
     /// A shell worker.

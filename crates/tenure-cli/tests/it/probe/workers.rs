@@ -264,7 +264,7 @@ fn plain(text: &str) -> String {
         (r"marker: \d+ process(es)?", "marker: NUMBER processes"),
         (r"woken after [^\x22]*", "woken after SPAN"),
         (r"probe/[0-9a-f]{8}", "probe/RANDOM"),
-        (r"(probe-[AB])@[^/\x22]*/\d+", "$1@HOST/PID"),
+        (r"(probe-[AB])@[^/\x22\s]*/\d+", "$1@HOST/PID"),
         (r"sqlite:[^\x22]*authority.db", "sqlite:FOLDER/authority.db"),
     ];
     rules
@@ -285,4 +285,51 @@ fn the_json_forms_are_as_published() {
     insta::assert_snapshot!("probe_pass", show(&pass));
     let undecided = scene.judge_shell(&with(&[]), "echo not yet; exit 4");
     insta::assert_snapshot!("probe_undecided", show(&undecided));
+}
+
+/// The commands of the page beside the workers, each with what it prints.
+fn typed(page: &str) -> Vec<(String, String)> {
+    let blocks = page.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let mut typed = Vec::new();
+    for block in blocks {
+        for entry in block.split("$ ").skip(1) {
+            let mut lines = entry.lines();
+            let mut command = String::new();
+            for line in lines.by_ref() {
+                command += line;
+                if !line.ends_with('\\') {
+                    break;
+                }
+                command.push('\n');
+            }
+            typed.push((command, lines.collect::<Vec<_>>().join("\n")));
+        }
+    }
+    typed
+}
+
+/// Without what differs from run to run, and without the spaces that depend on it.
+fn words(text: &str) -> String {
+    let text = plain(text);
+    let stopped =
+        regex::Regex::new(r"[0-9.]+ m?s, \d+ process(es)?").unwrap().replace_all(&text, "STOPPED").into_owned();
+    stopped.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_page_beside_the_workers_shows_what_they_do() {
+    let scene = Scene::new();
+    for name in ["worker.sh", "worker.py"] {
+        std::fs::copy(examples().join(name), scene.path(name)).unwrap();
+    }
+    let page = std::fs::read_to_string(examples().join("README.md")).unwrap();
+    let typed = typed(&page);
+    assert_eq!(typed.len(), 6);
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    for (command, shown) in typed {
+        let output = scene.shell(&command).env("PATH", &path).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(words(&printed), words(&shown), "{command}\n{printed}{}", told(&output));
+    }
 }
