@@ -154,16 +154,17 @@ impl ControlFacts {
         if !self.after.is_value() {
             return Err(format!("the value after A is {}", self.after));
         }
+        if self.after == self.paused {
+            return Err(format!(
+                "A alone changes nothing that --read shows ({} before and after): it may not write after the marker, or \
+                 write what is there already; let what is written depend on TENURE_PROBE_WORKER, or give --reset",
+                self.after
+            ));
+        }
         if self.after == *value {
             return Err(format!(
                 "A alone leaves {}, as B does: a late write of it could not be seen; let what is written depend on \
                  TENURE_PROBE_WORKER",
-                self.after
-            ));
-        }
-        if self.after == self.paused {
-            return Err(format!(
-                "A alone changes nothing after the marker ({} before and after): nothing shows that it writes there",
                 self.after
             ));
         }

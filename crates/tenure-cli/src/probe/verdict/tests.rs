@@ -119,8 +119,8 @@ fn a_control_run_speaks_only_when_a_late_write_would_be_seen() {
     let facts = Facts { tried: Some("writing".to_owned()), ..nothing_landed() };
     let silent = [
         (ControlFacts { after: value("B"), paused: value("old"), ..control() }, "as B does"),
-        (ControlFacts { after: value("B"), ..control() }, "as B does"),
-        (ControlFacts { after: value("old"), paused: value("old"), ..control() }, "changes nothing after the marker"),
+        (ControlFacts { after: value("B"), ..control() }, "A alone changes nothing"),
+        (ControlFacts { after: value("old"), paused: value("old"), ..control() }, "A alone changes nothing"),
         (ControlFacts { after: unreadable(), ..control() }, "not readable"),
         (ControlFacts { ended: killed(), ..control() }, "did not end"),
         (ControlFacts { reached: Err("A never reached the marker".to_owned()), ..control() }, "never reached"),
