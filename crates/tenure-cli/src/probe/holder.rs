@@ -17,6 +17,9 @@ use tenure::blocking::wait_for;
 /// How long the answers of a holder may take beyond what it was told to wait.
 const BOUND: Duration = Duration::from_secs(20);
 
+/// How long it may take to give up a lease when a probe breaks off. Unanswered, the lease ends by its deadline.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
 /// The holder of one worker's lease; the probe itself starts it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -153,6 +156,17 @@ impl Holder {
             Some(Told::Released) => Ok(Given { lost: None }),
             Some(Told::Lost(why)) => Ok(Given { lost: Some(why) }),
             _ => Err(Problem::failure("the holder of a lease did not say how it ended")),
+        }
+    }
+}
+
+impl Drop for Holder {
+    /// A probe that breaks off gives up what it holds, so that nobody has to wait for the end of a lease.
+    fn drop(&mut self) {
+        if !self.process.is_over() {
+            self.process.wake();
+            self.process.close_input();
+            self.process.let_end(LAST_WORD);
         }
     }
 }

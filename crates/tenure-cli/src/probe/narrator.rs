@@ -34,8 +34,8 @@ impl Narrator {
 
     /// What is being waited for, on a terminal.
     pub(super) fn wait(&self, text: String) {
-        self.bar.reset();
         self.bar.set_message(text);
+        self.bar.reset();
         self.bar.enable_steady_tick(Duration::from_millis(200));
     }
 

@@ -1,4 +1,4 @@
-use super::deadline::{Deadline, timespec};
+use super::deadline::{Deadline, nap, timespec};
 use super::signals::Signals;
 use super::tree::{TreeId, Trees};
 use crate::problem::Problem;
@@ -164,6 +164,19 @@ impl Process {
         self.empty = if self.members().is_empty() { self.empty + 1 } else { 0 };
         self.whole_tree_ended = self.empty >= 2;
         Ok(self.whole_tree_ended)
+    }
+
+    /// Waits a while for its end, whatever else happens.
+    pub(super) fn let_end(&mut self, within: Duration) {
+        let deadline = Deadline::after(within);
+        while !matches!(self.has_ended(), Ok(true) | Err(_)) && !deadline.has_passed() {
+            nap();
+        }
+    }
+
+    /// Whether all of it was seen to end, or was ended.
+    pub(super) const fn is_over(&self) -> bool {
+        self.whole_tree_ended
     }
 
     /// What of it is there now.

@@ -123,8 +123,7 @@ impl Round {
             }
             ended => {
                 self.a.close(&a, &ended);
-                let last = last_words(&self.a.lines);
-                return Ok(Judgement::undecided(format!("A never reached the marker: {}{last}", ended.how())));
+                return Ok(Judgement::undecided(a.missed_marker(&ended)));
             }
         }
         let paused = self.read(stage, "read_before_b")?;
@@ -152,6 +151,7 @@ impl Round {
         }
         a.wake();
         self.step(stage, "a_woken", &format!("A is woken after {}", Span(stopped)));
+        stage.narrator.wait(format!("A goes on to its end; at most {}", Span(plan.timeout)));
         let ended = a.run_to_end(stage)?;
         self.step(stage, "a_ended", &format!("A has ended: {}", ended.how()));
         let after_a = self.read(stage, "read_after_a")?;
@@ -254,13 +254,14 @@ impl Round {
                 run.a.processes = Some(processes);
                 Ok(())
             }
-            ended => Err(format!("A never reached the marker: {}", ended.how())),
+            ended => Err(a.missed_marker(&ended)),
         };
         let paused = self.read(stage, "read_control_before")?;
         stage.narrator.wait(format!("A stays stopped for {}", Span(stopped)));
         a.stay(stage, stopped.saturating_sub(a.paused()))?;
         run.a.stopped_ms = u64::try_from(a.paused().as_millis()).ok();
         a.wake();
+        stage.narrator.wait(format!("A goes on to its end; at most {}", Span(stage.plan.timeout)));
         let ended = a.run_to_end(stage)?;
         self.step(stage, "control_ended", &format!("A has ended: {}", ended.how()));
         let after = self.read(stage, "read_control_after")?;
@@ -336,13 +337,4 @@ fn authority_says(stage: &Stage) -> Result<Option<Says>, Problem> {
 
 fn count(processes: usize) -> String {
     format!("{processes} process{}", if processes == 1 { "" } else { "es" })
-}
-
-/// What a worker printed last, as the end of a sentence.
-fn last_words(lines: &[Line]) -> String {
-    lines
-        .iter()
-        .rev()
-        .find(|line| !line.text.is_empty())
-        .map_or_else(|| ", and it printed nothing".to_owned(), |line| format!("; its last words: {}", line.text))
 }

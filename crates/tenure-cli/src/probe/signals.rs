@@ -1,5 +1,6 @@
 use crate::exit::Exit;
 use crate::problem::Problem;
+use crate::run::signals::is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -18,7 +19,8 @@ impl Signals {
         let failed = |error| Problem::failure(format_args!("signals cannot be caught: {error}"));
         let (wakes, wake) = UnixStream::pair().map_err(failed)?;
         let caught = Arc::new(AtomicUsize::new(0));
-        for (signal, number) in [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)] {
+        let asked = [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)];
+        for (signal, number) in asked.into_iter().filter(|(signal, _)| !is_ignored(*signal)) {
             signal_hook::flag::register_usize(signal, Arc::clone(&caught), number).map_err(failed)?;
             signal_hook::low_level::pipe::register(signal, wake.try_clone().map_err(failed)?).map_err(failed)?;
         }

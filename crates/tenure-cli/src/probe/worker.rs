@@ -5,6 +5,7 @@ use super::process::{Ear, Followed, Origin, Process, ending};
 use super::stage::{Marker, Stage};
 use super::tree;
 use crate::problem::Problem;
+use crate::screen::clean;
 use regex::Regex;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -95,6 +96,22 @@ impl Worker {
             return Ok(self.over(rest, stage.plan.timeout));
         }
         Ok(Ended::Stopped { processes: members.len() })
+    }
+
+    /// Why it is not stopped at its marker.
+    pub(super) fn missed_marker(&self, ended: &Ended) -> String {
+        let sought = self.transcript.marker.is_some();
+        let last = self.transcript.lines.iter().rev().find(|line| !line.text.is_empty());
+        let last = last.map_or_else(
+            || ", and it printed nothing".to_owned(),
+            |line| format!("; its last words: {}", clean(&line.text)),
+        );
+        match ended {
+            Ended::Itself { how, .. } if self.stopped.is_some() && !sought => format!(
+                "A had ended before it could be stopped at its marker ({how}): leave it something to do between the two"
+            ),
+            _ => format!("A never reached the marker: {}{last}", ended.how()),
+        }
     }
 
     /// How long it has been stopped.

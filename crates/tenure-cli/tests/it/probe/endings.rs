@@ -32,11 +32,13 @@ fn nothing_is_left(scene: &Scene, probe: u32) {
     assert_eq!(left(scene, probe), Vec::<String>::new());
 }
 
+const THEIRS: &str = "sqlite:theirs.db?create=true";
+
 /// A probe that stands where A is stopped and B runs without an end.
 fn under_way(scene: &Scene) -> (Child, impl Sized) {
     let script = "echo ready; [ $TENURE_PROBE_WORKER = A ] && { setsid sleep 600 & sleep 600; exit; }
         echo B runs; sleep 600";
-    let words = ["--pause-on", "ready", "--read", "true"];
+    let words = ["--pause-on", "ready", "--read", "true", "--resource", "job", "--authority", THEIRS];
     let mut probe =
         scene.probe(&words, &["sh", "-c", script]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(probe.stderr.take().unwrap()).lines();
@@ -57,6 +59,9 @@ fn a_probe_that_is_interrupted_leaves_nothing_behind() {
         let (mut probe, _listener) = under_way(&scene);
         signal(&probe, name);
         assert_eq!(probe.wait().unwrap().code(), Some(128 + number));
+        let show = format!("'{}' show job --json --authority sqlite:theirs.db", env!("CARGO_BIN_EXE_tenure"));
+        let shown: serde_json::Value = serde_json::from_slice(&scene.shell(&show).output().unwrap().stdout).unwrap();
+        assert_eq!((&shown["state"], &shown["epoch"]), (&"free".into(), &2.into()), "B's lease was given up: {shown}");
         // Not a moment later: the probe waits for all of them before it ends.
         assert_eq!(left(&scene, 0), Vec::<String>::new());
     }
@@ -121,10 +126,10 @@ fn an_authority_that_others_use_is_asked_only_when_it_is_named() {
     let words = ["--pause-on", "ready", "--read", "cat out"];
     let text = script("READY; echo $TENURE_PROBE_WORKER >out");
     let worker = ["sh", "-c", &text];
-    let status = scene.probe(&words, &worker).env("TENURE_AUTHORITY", "sqlite:theirs.db?create=true").status().unwrap();
+    let status = scene.probe(&words, &worker).env("TENURE_AUTHORITY", THEIRS).status().unwrap();
     assert_eq!(status.code(), Some(1));
     assert!(!scene.path("theirs.db").exists());
-    let words = [&words[..], &["--authority", "sqlite:theirs.db?create=true", "--resource", "job"]].concat();
+    let words = [&words[..], &["--authority", THEIRS, "--resource", "job"]].concat();
     let judged = scene.judge(&words, &worker);
     judged.expect("fail", 1);
     assert!(scene.path("theirs.db").exists());
