@@ -53,6 +53,13 @@ pub fn needs() -> Vec<Need> {
             by_hand: "rustup component add clippy",
         },
         Need {
+            what: "groff",
+            why: "the test that reads the manual",
+            probe: Call::new("groff", &["--version"]),
+            debian: &["groff-base"],
+            by_hand: "apt-get install --yes groff-base (as root)",
+        },
+        Need {
             what: "network namespaces",
             why: "the tests in which packets are dropped; they run as root",
             probe: Call::new("sh", &["-c", "ip -V && nsenter --version"]),

@@ -1,12 +1,14 @@
 //! The command as a user runs it.
 
-#![expect(clippy::unwrap_used, reason = "in a test, that is how to fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
 
 mod site;
 
 mod child;
 mod demo;
+mod help;
 mod operate;
 mod probe;
 mod rig;
+mod run;
 mod silence;
