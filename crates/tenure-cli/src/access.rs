@@ -63,11 +63,7 @@ impl Access {
         };
         let who = Who::here(self.owner.as_deref().or(settings.owner.as_deref()));
         let color = self.color.or(settings.color).unwrap_or_default();
-        match color {
-            Color::Auto => {}
-            Color::Always => anstream::ColorChoice::Always.write_global(),
-            Color::Never => anstream::ColorChoice::Never.write_global(),
-        }
+        color.apply();
         Ok(Setup { url, who, settings, color })
     }
 }

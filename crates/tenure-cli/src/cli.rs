@@ -78,6 +78,12 @@ enum Command {
     /// One worker of the demo; the demo itself starts it.
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
+    /// Who holds the lease of a worker of the probe; the probe itself starts it.
+    #[command(hide = true)]
+    ProbeHolder(probe::HolderArgs),
+    /// What ends the workers of a probe that was killed; the probe itself starts it.
+    #[command(hide = true)]
+    ProbeGuard(probe::GuardArgs),
     /// What ends the command of a run in time; the run itself starts it.
     #[command(hide = true)]
     RunWatchdog(run::WatchdogArgs),
@@ -95,6 +101,8 @@ impl Cli {
             Command::RunCommand(args) => ("run", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
             Command::Probe(args) => ("probe", args.run()),
+            Command::ProbeGuard(args) => ("probe-guard", args.run()),
+            Command::ProbeHolder(args) => ("probe-holder", args.run()),
             Command::Ls(args) => ("ls", args.run()),
             Command::Show(args) => ("show", args.run()),
             Command::History(args) => ("history", args.run()),

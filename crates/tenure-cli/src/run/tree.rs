@@ -16,7 +16,7 @@ pub(crate) struct Process {
     /// One letter, as in ps: R and S run, D waits for a device, T is stopped, Z has ended.
     pub(crate) state: char,
     /// Clock ticks since the start of the machine: tells a process from a later one with the same number.
-    started: u64,
+    pub(crate) started: u64,
 }
 
 impl Process {

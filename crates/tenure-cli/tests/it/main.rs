@@ -9,6 +9,7 @@ mod demo;
 mod help;
 mod look;
 mod operate;
+mod probe;
 mod rig;
 mod run;
 mod silence;
