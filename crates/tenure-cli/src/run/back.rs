@@ -40,7 +40,7 @@ impl Wish {
         loop {
             let asked = cancel.run_until_cancelled(self.task.wish(Duration::ZERO).into_future());
             let pause = match wait_for(asked)? {
-                Ok(lease) if self.before.next().is_ok_and(|next| next == lease.epoch()) => {
+                Ok(lease) if self.nobody_else_before(lease.epoch()) => {
                     return Some(Back::Same(lease));
                 }
                 Ok(lease) => return Some(Back::Another(Some(lease))),
