@@ -17,6 +17,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 use tenure::blocking::wait_for;
+use tenure::core::record::LeaseRecord;
 use tenure::{Lease, Loss};
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +42,9 @@ pub(super) const WATCHDOG_GONE: &str = "watchdog-gone";
 
 /// How long a release is waited for beyond the own deadline: the authority may hang in a way that no timeout reaches.
 const RELEASE: Duration = Duration::from_secs(2);
+
+/// How long a look at the authority after a loss may take.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A command that runs under a lease.
 pub(super) struct Keep<'a> {
@@ -144,6 +148,7 @@ impl<'a> Keep<'a> {
             file.remove();
         }
         self.release();
+        self.look_for_a_successor();
         self.wait_for_the_hook();
         self.report
     }
@@ -350,6 +355,19 @@ impl<'a> Keep<'a> {
             Ok(Err(tenure::FinishError::Lost(_) | tenure::FinishError::Refused { .. })) => Release::Lost,
             Ok(Err(_)) | Err(_) => Release::Unknown,
         };
+    }
+
+    /// Who has it now, if the authority tells that in a moment: whoever reads of a loss asks this first.
+    fn look_for_a_successor(&mut self) {
+        if self.report.lost.is_none() {
+            return;
+        }
+        let (tenure, resource) = (self.task.tenure.clone(), self.task.resource.clone());
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || drop(tell.send(wait_for(tenure.authority().inspect(&resource)))));
+        let Ok(Ok(read)) = told.recv_timeout(LOOK) else { return };
+        let newer = |lease: &LeaseRecord| self.report.tokens.last().is_some_and(|token| lease.epoch > token.epoch);
+        self.report.successor = read.view.lease.filter(newer).map(|lease| (lease.owner.name.to_string(), lease.epoch));
     }
 
     fn wait_for_the_hook(&mut self) {

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::refusal::{Holder, millis};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tenure::{ResourceName, Token};
+use tenure::{Epoch, ResourceName, Token};
 
 /// The account of one run.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Report {
     pub(super) frozen: Duration,
     pub(super) hook: Option<Option<Status>>,
     pub(super) release: Release,
+    /// Whose newer grant was found after a loss, and under which epoch.
+    pub(super) successor: Option<(String, Epoch)>,
 }
 
 /// What became of the grant.
@@ -57,6 +59,7 @@ impl Report {
             frozen: Duration::ZERO,
             hook: None,
             release: Release::Unknown,
+            successor: None,
         }
     }
 
@@ -109,6 +112,7 @@ impl Report {
                 "before_deadline_us": self.gone_before_deadline().map(|left| u64::try_from(left.as_micros()).unwrap_or(u64::MAX)),
                 "left_behind": gone.map(|gone| gone.left_behind.clone()).unwrap_or_default(),
             },
+            "successor": self.successor.as_ref().map(|(owner, epoch)| json!({ "owner": owner, "epoch": epoch.get() })),
             "on_loss": self.hook.map(|hook| hook.map(Status::code)),
             "release": match self.release {
                 Release::Released => "released",
@@ -123,9 +127,14 @@ impl Report {
         let resource = &self.resource;
         if let Some(lost) = &self.lost {
             let epoch = self.tokens.last().map_or(0, |token| token.epoch.get());
+            let successor = self
+                .successor
+                .as_ref()
+                .map(|(owner, epoch)| format!(". {owner} has had it since, under epoch {epoch}"));
             say(&format!(
-                "the right to write {resource} (epoch {epoch}) was lost: {}; the command was ended",
-                reason(lost)
+                "the right to write {resource} (epoch {epoch}) was lost: {}; the command was ended{}",
+                reason(lost),
+                successor.unwrap_or_default()
             ));
         }
         for left in self.gone.iter().flat_map(|gone| &gone.left_behind) {

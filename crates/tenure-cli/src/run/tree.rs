@@ -44,9 +44,10 @@ impl Process {
         !matches!(self.state, 'Z' | 'X')
     }
 
-    /// Whether it does nothing until it is woken.
+    /// Whether it does nothing until it is woken, after it was told to stop. One that waits in the kernel stops before it
+    /// does anything else: for a device, or for a program that it has just started and that is stopped itself.
     pub(crate) const fn is_stopped(&self) -> bool {
-        matches!(self.state, 'T' | 't' | 'Z' | 'X')
+        matches!(self.state, 'T' | 't' | 'D' | 'Z' | 'X')
     }
 
     /// Sends a signal to this very process, never to a later one with its number.

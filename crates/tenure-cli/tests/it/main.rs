@@ -6,6 +6,7 @@ mod site;
 
 mod child;
 mod demo;
+mod first_page;
 mod help;
 mod look;
 mod operate;

@@ -9,7 +9,7 @@ mod status;
 mod terminal;
 
 use crate::rig::until;
-use crate::site::{Said, Site};
+use crate::site::Said;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -121,13 +121,6 @@ pub(crate) fn is_alive(pid: Pid) -> bool {
 pub(crate) fn account(said: &Said) -> serde_json::Value {
     let line = said.err.lines().last().unwrap_or_default();
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
-}
-
-/// A script in the site's folder.
-pub(crate) fn script(site: &Site, name: &str, text: &str) -> String {
-    let path = site.path(name);
-    std::fs::write(&path, text).unwrap();
-    path.display().to_string()
 }
 
 /// The watchdog of a run: its child.

@@ -34,6 +34,13 @@ impl Site {
         url
     }
 
+    /// A script in the folder.
+    pub(crate) fn script(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
     /// A worker in this process, which holds on until it is dropped.
     pub(crate) fn worker(&self, name: &str) -> Tenure {
         let url = format!("{}?create=true", self.authority());

@@ -1,7 +1,12 @@
-use super::{Running, account, is_alive, pid, script, state};
+use super::{Running, account, is_alive, pid, state};
 use crate::rig::until;
 use crate::site::{Site, hold};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
+
+/// Stopped; or, a shell that was stopped while it started a program, waiting for that program, which is stopped.
+fn stands_still(pid: Pid) -> bool {
+    matches!(state(pid), Some('T' | 'D'))
+}
 
 /// A 6 TB first backup died because the laptop slept longer than the lease, with nobody else there (restic #4274). Stopping
 /// the run is what the sleep of a machine does to it.
@@ -10,14 +15,14 @@ fn a_command_that_slept_goes_on_when_nobody_took_over() {
     let site = Site::new();
     let tenure = env!("CARGO_BIN_EXE_tenure");
     let text = format!("echo up $$; until [ -e go ]; do sleep 0.02; done; {tenure} check --json; echo end $?");
-    let path = script(&site, "slow.sh", &text);
+    let path = site.script("slow.sh", &text);
     let args = ["run", "--json", "--freeze", "--resource", "r", "--ttl", "2s", "--", "sh", &path];
     let mut run = Running::start(site.command(&args));
     let command = pid(&run.hear("up "));
     run.signal(Signal::STOP);
-    until("the command stands still", || state(command) == Some('T'));
+    until("the command stands still", || stands_still(command));
     run.signal(Signal::CONT);
-    until("the command goes on", || state(command).is_some_and(|state| state != 'T'));
+    until("the command goes on", || !stands_still(command));
     std::fs::write(site.path("go"), "").unwrap();
     // Its token is the new one: the one in its environment stays dead.
     let checked: serde_json::Value = serde_json::from_str(&run.hear("")).unwrap();
@@ -33,13 +38,12 @@ fn a_command_that_slept_goes_on_when_nobody_took_over() {
 #[test]
 fn a_command_that_slept_is_ended_where_it_stands_when_somebody_took_over() {
     let site = Site::new();
-    let path =
-        script(&site, "slow.sh", "trap 'echo woken > woken' TERM CONT; echo up $$; while :; do sleep 0.02; done");
+    let path = site.script("slow.sh", "trap 'echo woken > woken' TERM CONT; echo up $$; while :; do sleep 0.02; done");
     let args = ["run", "--json", "--freeze", "--resource", "r", "--ttl", "2s", "--", "sh", &path];
     let mut run = Running::start(site.command(&args));
     let command = pid(&run.hear("up "));
     run.signal(Signal::STOP);
-    until("the command stands still", || state(command) == Some('T'));
+    until("the command stands still", || stands_still(command));
     let worker = site.worker("other");
     let lease = hold(&worker, "r", &[]);
     run.signal(Signal::CONT);
@@ -54,12 +58,12 @@ fn a_command_that_slept_is_ended_where_it_stands_when_somebody_took_over() {
 #[test]
 fn a_takeover_that_is_over_already_is_a_takeover() {
     let site = Site::new();
-    let path = script(&site, "slow.sh", "echo up $$; while :; do sleep 0.02; done");
+    let path = site.script("slow.sh", "echo up $$; while :; do sleep 0.02; done");
     let args = ["run", "--json", "--freeze", "--resource", "r", "--ttl", "2s", "--", "sh", &path];
     let mut run = Running::start(site.command(&args));
     let command = pid(&run.hear("up "));
     run.signal(Signal::STOP);
-    until("the command stands still", || state(command) == Some('T'));
+    until("the command stands still", || stands_still(command));
     hold(&site.worker("other"), "r", &[]).release().unwrap();
     run.signal(Signal::CONT);
     until("the command is gone", || !is_alive(command));
@@ -73,12 +77,12 @@ fn a_takeover_that_is_over_already_is_a_takeover() {
 #[test]
 fn a_run_that_is_killed_while_its_command_stands_still_leaves_nothing() {
     let site = Site::new();
-    let path = script(&site, "slow.sh", "echo up $$; while :; do sleep 0.02; done");
+    let path = site.script("slow.sh", "echo up $$; while :; do sleep 0.02; done");
     let mut run =
         Running::start(site.command(&["run", "--freeze", "--resource", "r", "--ttl", "2s", "--", "sh", &path]));
     let command = pid(&run.hear("up "));
     run.signal(Signal::STOP);
-    until("the command stands still", || state(command) == Some('T'));
+    until("the command stands still", || stands_still(command));
     run.signal(Signal::KILL);
     until("the command is gone", || !is_alive(command));
     run.end().ended(137);

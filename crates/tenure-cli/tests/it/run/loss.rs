@@ -1,4 +1,4 @@
-use super::{Running, account, is_alive, pid, script, watchdog};
+use super::{Running, account, is_alive, pid, watchdog};
 use crate::rig::until;
 use crate::site::Site;
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,7 +21,7 @@ struct Group {
 
 /// Starts a run of the stubborn command, and waits until all of it is there.
 fn stubborn(site: &Site, args: &[&str]) -> Group {
-    let path = script(site, "stubborn.sh", STUBBORN);
+    let path = site.script("stubborn.sh", STUBBORN);
     let command = site.command(&[&["run", "--json", "--resource", "r"], args, &["--", "sh", &path]].concat());
     let mut run = Running::start(command);
     let all = run.hear("up ").split(' ').map(pid).collect();
@@ -101,7 +101,7 @@ fn a_killed_watchdog_takes_the_command_with_it() {
 #[test]
 fn the_run_and_the_watchdog_killed_together_leave_no_command() {
     let site = Site::new();
-    let path = script(&site, "plain.sh", "echo up $$; while :; do sleep 0.05; done");
+    let path = site.script("plain.sh", "echo up $$; while :; do sleep 0.05; done");
     let mut run = Running::start(site.command(&["run", "--resource", "r", "--ttl", "60s", "--", "sh", &path]));
     let command = pid(&run.hear("up "));
     let watchdog = watchdog(run.pid());

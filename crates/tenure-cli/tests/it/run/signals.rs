@@ -1,4 +1,4 @@
-use super::{Running, is_alive, pid, script};
+use super::{Running, is_alive, pid};
 use crate::rig::until;
 use crate::site::Site;
 use rustix::process::Signal;
@@ -13,7 +13,7 @@ echo up
 until [ -e go ]; do sleep 0.01; done
 exit 5
 "#;
-    let path = script(&site, "traps.sh", text);
+    let path = site.script("traps.sh", text);
     let mut run = Running::start(site.command(&["run", "--resource", "r", "--", "sh", &path]));
     run.hear("up");
     for (signal, name) in [

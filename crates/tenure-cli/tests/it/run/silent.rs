@@ -1,7 +1,7 @@
 //! The authority says nothing any more: packets are dropped, not refused. The command must be gone before the authority's
 //! deadline, which nobody can ask for by then.
 
-use super::{Running, account, is_alive, pid, script};
+use super::{Running, account, is_alive, pid};
 use crate::rig::dropped::Dropped;
 use crate::rig::held::Held;
 use crate::rig::{Rig, until};
@@ -32,7 +32,7 @@ while :; do sleep 0.05; done
 
 /// One try of a few runs: how long before the authority's own deadline the last process of each was gone.
 fn drill(rig: &mut dyn Rig, site: &Site, round: usize) -> Vec<Duration> {
-    let path = script(site, "stubborn.sh", COMMAND);
+    let path = site.script("stubborn.sh", COMMAND);
     let start = |number: usize| {
         let (resource, mark) = (format!("r{round}-{number}"), format!("mark{round}-{number}"));
         let url = rig.authority_url();

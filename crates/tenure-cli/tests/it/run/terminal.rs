@@ -58,7 +58,7 @@ echo second
 read word
 echo "then $word"
 "#;
-    let path = super::script(&site, "ask.sh", text);
+    let path = site.script("ask.sh", text);
     let shown = typed(&site, &format!("sh {path}"), &[("first", "one\n"), ("second", "two\n")]);
     assert!(shown.contains("got one") && shown.contains("then two") && shown.ends_with("status 0"), "{shown}");
 }
@@ -74,7 +74,7 @@ echo stopped
 fg >/dev/null
 echo "end $?"
 "#;
-    let path = super::script(&site, "jobs.sh", text);
+    let path = site.script("jobs.sh", text);
     let shown = typed(&site, &format!("bash {path}"), &[("up", "\u{1a}"), ("stopped", "back\n")]);
     assert!(shown.contains("got back") && shown.contains("end 0"), "{shown}");
 }
