@@ -38,8 +38,6 @@ pub(crate) struct Setup {
     pub(crate) who: Who,
     /// What the file says.
     pub(crate) settings: Settings,
-    /// When to write in colours.
-    pub(crate) color: Color,
 }
 
 impl Access {
@@ -64,7 +62,7 @@ impl Access {
         let who = Who::here(self.owner.as_deref().or(settings.owner.as_deref()));
         let color = self.color.or(settings.color).unwrap_or_default();
         color.apply();
-        Ok(Setup { url, who, settings, color })
+        Ok(Setup { url, who, settings })
     }
 }
 

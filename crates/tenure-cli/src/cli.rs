@@ -89,7 +89,8 @@ enum Command {
     RunWatchdog(run::WatchdogArgs),
     /// What becomes the command of a run; its watchdog starts it.
     #[command(hide = true)]
-    RunCommand(run::CommandArgs),
+    #[command(name = "run-command")]
+    RunChild(run::CommandArgs),
 }
 
 impl Cli {
@@ -98,7 +99,7 @@ impl Cli {
             Command::Demo(args) => ("demo", Ok(args.run())),
             Command::DemoWorker(args) => ("demo-worker", Ok(args.run())),
             Command::RunWatchdog(args) => ("run", Ok(args.run())),
-            Command::RunCommand(args) => ("run", Ok(args.run())),
+            Command::RunChild(args) => ("run", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
             Command::Probe(args) => ("probe", args.run()),
             Command::ProbeGuard(args) => ("probe-guard", args.run()),

@@ -20,19 +20,14 @@ use tenure::core::record::{SessionRecord, Standing};
 /// Write the history and the resources as JSON lines, for an archive or for another authority.
 ///
 /// The first line says which store it was, its incarnation, its floor, and how many lines follow; then comes every row of
-/// the history, oldest first, and then every resource. Times are RFC 3339, spans are in milliseconds.
+/// the history, oldest first, and then every resource. A file appears under its name only once it is whole; one that was
+/// there is replaced.
 ///
-/// A file appears under its name only once it is whole; one that was there is replaced. To move an authority to another
-/// place, first stop everything that uses it, then export, then tenure import. What the old authority still grants after
-/// its export is unknown to the new one, which may then grant the same epoch to somebody else.
-///
-/// Examples:
-///
-///   tenure export archive.jsonl
-///
-///   tenure export | gzip > archive.jsonl.gz
+/// To move an authority to another place, first stop everything that uses it, then export, then tenure import. What the
+/// old authority still grants after its export is unknown to the new one, which may then grant the same epoch to somebody
+/// else.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The file; - is the standard output.
     #[arg(value_name = "FILE", default_value = "-")]
@@ -40,6 +35,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure export archive.jsonl
+  tenure export | gzip > archive.jsonl.gz";
 
 /// So many rows are read at once.
 const PAGE: usize = 5_000;

@@ -1,9 +1,9 @@
 use crate::access::Access;
 use crate::exit::Exit;
 use crate::problem::Problem;
-use crate::screen::table::Table;
+use crate::screen::event::{About, Rows};
 use crate::screen::when::Now;
-use crate::screen::{Out, event, json, width};
+use crate::screen::{Out, json, width};
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
@@ -18,18 +18,9 @@ use tenure::core::decide::Keys;
 /// Each step that the authority takes is a row: granted, announced, released, completed, revoked, and so on. Renewals have
 /// none: nothing changes hands. Times are those of the wall clock of the machine that took the step.
 ///
-/// With --json, one JSON object per line and row.
-///
-/// --follow goes on with new rows as they come. It ends with exit status 0 when it is interrupted (SIGINT, SIGTERM), and
-/// when nobody reads its output any more.
-///
-/// Examples:
-///
-///   tenure history tenant-7 --rows 20
-///
-///   tenure history --follow --json | jq 'select(.event == "revoked")'
+/// With --json, one object per line and row.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Only the rows about this resource.
     resource: Option<String>,
@@ -45,6 +36,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure history tenant-7 --rows 20
+  tenure history --follow --json | jq 'select(.event == \"revoked\")'
+
+Exit status:
+  0   also when --follow is interrupted (SIGINT, SIGTERM), or when nobody reads its output any more
+  69  the authority cannot be reached";
 
 /// So many rows are read at once.
 const PAGE: usize = 1_000;
@@ -140,29 +140,21 @@ impl Reader {
 /// What is printed.
 struct List {
     out: Out,
-    table: Option<Table>,
-    follow: bool,
+    /// For people.
+    rows: Option<Rows>,
 }
 
 impl List {
     fn new(json: bool, follow: bool) -> Self {
-        let columns: &[_] = if follow { &event::FOLLOWED } else { &event::COLUMNS };
-        Self { out: Out::new(), table: (!json).then(|| Table::new(width(), columns)), follow }
+        let about = if follow { About::Now } else { About::Everything };
+        Self { out: Out::new(), rows: (!json).then(|| Rows::new(about, width())) }
     }
 
     /// Each piece is written at once, so that a reader never has half a row.
     fn show(&mut self, rows: &[Recorded]) -> Result<(), Problem> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let text = match &mut self.table {
+        let text = match &mut self.rows {
             None => rows.iter().map(|row| format!("{}\n", json::row(row))).collect(),
-            Some(table) => {
-                let now = Now::beside(tenure::core::Instant::from_nanos(0));
-                let cells = if self.follow { event::followed } else { event::cells };
-                rows.iter().for_each(|row| table.row(cells(row, &now)));
-                table.draw()
-            }
+            Some(list) => list.draw(rows, &Now::beside(tenure::core::Instant::from_nanos(0))),
         };
         self.out.write(&text)
     }

@@ -20,22 +20,14 @@ use tenure::core::record::LeaseRecord;
 /// Take over what tenure export wrote, into an authority that has no history yet.
 ///
 /// Everything is checked before anything is changed, and the import is one step: all of it, or nothing. The history is
-/// taken over as it is. Each resource keeps its epoch, its outcome and its receivers, but nobody holds it: receivers are
-/// sealed anew by the next holder. Nothing is granted for as long as a holder of the old authority may still believe (the
-/// longest ttl that was live at the export).
+/// taken over as it is. Each resource keeps its epoch, its outcome and its receivers, but nobody holds it: the next holder
+/// seals the receivers anew. Nothing is granted for as long as a holder of the old authority may still believe, which is
+/// the longest ttl that was live at the export.
 ///
 /// So epochs never go back, no receiver is forgotten, and no old holder is overtaken, provided that the old authority is
-/// stopped, and was before the export: what it grants later, the new one does not know.
-///
-/// Exit status 65: the authority has a history already, or the file does not fit together. Nothing was changed.
-///
-/// Examples:
-///
-///   tenure import archive.jsonl --authority 'sqlite:/srv/tenure.db?create=true'
-///
-///   zcat archive.jsonl.gz | tenure import --dry-run
+/// stopped, and was so before the export: what it grants later, the new one does not know.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The file; - is the standard input.
     #[arg(value_name = "FILE", default_value = "-")]
@@ -50,6 +42,17 @@ pub(crate) struct Args {
     access: Access,
 }
 
+const AFTER_HELP: &str = "\
+Examples:
+  tenure import archive.jsonl --authority 'sqlite:/srv/tenure.db?create=true'
+  zcat archive.jsonl.gz | tenure import --dry-run
+
+Exit status:
+  0   imported, or with --dry-run: it could be
+  64  the file cannot be read
+  65  the authority has a history already, or the file does not fit together; nothing was changed
+  69  the authority cannot be reached";
+
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
@@ -63,7 +66,10 @@ impl Args {
             let authority = setup.authority()?;
             let store = authority.store();
             let identity = empty(&**store, None)?;
-            match wait_for(store.import(content.clone()))? {
+            let progress = Progress::of_one_step("writing", content.rows().len() as u64);
+            let made = wait_for(store.import(content.clone()))?;
+            drop(progress);
+            match made {
                 SwapOutcome::Done => Some(identity),
                 SwapOutcome::Changed => Some(empty(&**store, Some("somebody used it in this moment"))?),
                 SwapOutcome::Unknown => {

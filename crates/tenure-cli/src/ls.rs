@@ -17,20 +17,12 @@ use tenure::core::record::AuthorityRecord;
 ///
 /// A resource is listed from its first grant until it is retired. Its state is free, sealing (granted, its receivers are
 /// being sealed), held, expired (granted, but its holder's session is overdue or has ended: whoever asks next gets it),
-/// completed or retiring. RECEIVERS is how many of its enrolled receivers have the newest grant registered.
+/// completed or retiring. SEALED is how many of its enrolled receivers have the grant registered.
 ///
 /// With --json, one object: "now", and in "resources" one object each. There, owner, epoch, grant, since and session are
 /// those of the newest grant, whether it stands or not; state says whether it does.
-///
-/// Examples:
-///
-///   tenure ls                    everything
-///
-///   tenure ls tenant/ --expired  what begins with tenant/ and has lost its holder
-///
-///   tenure ls --json | jq -r '.resources[] | select(.state == "held") | .owner.name'
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// Only resources whose names begin with it.
     prefix: Option<String>,
@@ -50,8 +42,17 @@ pub(crate) struct Args {
     access: Access,
 }
 
+const AFTER_HELP: &str = "\
+Examples:
+  tenure ls                                what there is
+  tenure ls tenant/ --expired              what begins with tenant/ and has lost its holder
+  tenure ls --held --json | jq -r '.resources[].owner.name'";
+
 /// So many resources are read at once.
 const PAGE: usize = 1_000;
+
+/// The least width with room for bars, and for both ways to say since when.
+const ROOMY: usize = 100;
 
 const COLUMNS: [Column; 7] = [
     Column::flexible("RESOURCE"),
@@ -60,7 +61,7 @@ const COLUMNS: [Column; 7] = [
     Column::number("EPOCH"),
     Column::text("SINCE"),
     Column::text("TIME LEFT"),
-    Column::text("RECEIVERS"),
+    Column::text("SEALED"),
 ];
 
 impl Args {
@@ -165,7 +166,7 @@ impl List {
         match &mut self.form {
             _ if page.is_empty() => {}
             Form::Table(table) => {
-                page.iter().for_each(|seen| table.row(cells(seen, now)));
+                page.iter().for_each(|seen| table.row(cells(seen, now, width() >= ROOMY)));
                 text = table.draw();
             }
             Form::Json(begun) => {
@@ -192,31 +193,37 @@ fn head(now: &Now) -> String {
     format!("{{\"now\":\"{}\",\"resources\":[\n", rfc3339(now.wall))
 }
 
-fn cells(seen: &Seen<'_>, now: &Now) -> Vec<String> {
+fn cells(seen: &Seen<'_>, now: &Now, roomy: bool) -> Vec<String> {
     let lease = seen.lease;
     let granted = seen.state.is_granted();
     let since = now.wall_of(lease.since);
-    let receivers = match lease.sinks.len() {
+    let for_so_long = Span(now.store.since(&lease.since)).to_string();
+    let sealed = match lease.sinks.len() {
         0 => String::new(),
-        all if seen.state.is_granted() => format!("{}/{all} sealed", seen.sealed()),
-        all => format!("{all} enrolled"),
+        all if granted => format!("{}/{all}", seen.sealed()),
+        all => format!("-/{all}"),
     };
     vec![
         clean(lease.resource.as_str()),
         mark(seen.state.tint(), seen.state.name()),
         if granted { clean(lease.owner.name.as_str()) } else { String::new() },
         lease.epoch.to_string(),
-        if granted { format!("{} ({})", now.short(since), now.relative(since)) } else { String::new() },
-        left(seen, now),
-        receivers,
+        if granted {
+            if roomy { format!("{} ({for_so_long})", now.short(since)) } else { for_so_long }
+        } else {
+            String::new()
+        },
+        left(seen, now, roomy),
+        sealed,
     ]
 }
 
-fn left(seen: &Seen<'_>, now: &Now) -> String {
+fn left(seen: &Seen<'_>, now: &Now, roomy: bool) -> String {
     match (seen.left(), seen.holder) {
-        (Some((left, ttl)), _) => {
-            format!("{} {}", mark(bar::tint(left, ttl), &bar::bar(left, ttl, 8)), Span(left))
+        (Some((left, ttl)), _) if roomy => {
+            format!("{} {}", mark(bar::tint(left, ttl), &bar::bar(left, ttl, 5)), Span(left))
         }
+        (Some((left, ttl)), _) => mark(bar::tint(left, ttl), &Span(left).to_string()),
         (None, Some(holder)) if seen.state == State::Expired => {
             let over = now.store.since(&holder.deadline);
             let text = if over.is_zero() { "session ended".to_owned() } else { format!("over for {}", Span(over)) };

@@ -6,10 +6,11 @@ use crate::ls;
 use crate::owner::Who;
 use crate::problem::Problem;
 use crate::refusal::quoted;
+use crate::screen::event::{About, Rows};
 use crate::screen::state::{Seen, State};
 use crate::screen::table::{Column, Table, mark};
 use crate::screen::when::{Now, rfc3339};
-use crate::screen::{Out, Tint, bar, clean, event, json, name, width};
+use crate::screen::{Out, Tint, bar, clean, json, name, width};
 use crate::span::Span;
 use std::fmt::Write;
 use tenure::authority::{Authority, Recorded};
@@ -22,17 +23,9 @@ use tenure::core::record::{AuthorityRecord, LeaseRecord, Phase, Standing};
 /// The history is a timeline with the newest step last. It tells when each epoch was granted and to whom, and how it
 /// ended: released, completed, revoked by whom and why, or because its session ended.
 ///
-/// With --json, one object: that of tenure ls, with "now" and the rows of the timeline in "history".
-///
-/// Exit status 1: the resource has never been granted here.
-///
-/// Examples:
-///
-///   tenure show tenant-7
-///
-///   tenure show tenant-7 --json | jq .remaining_ms
+/// With --json, one object: that of tenure ls, with "now", and the rows of the timeline in "history".
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The resource.
     resource: String,
@@ -45,6 +38,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure show tenant-7
+  tenure show tenant-7 --json | jq .remaining_ms
+
+Exit status:
+  0   shown
+  1   the resource has never been granted here; names that are near to it are named
+  69  the authority cannot be reached";
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
@@ -166,10 +169,8 @@ fn receivers(lease: &LeaseRecord) -> String {
 }
 
 fn timeline(story: &[Recorded], now: &Now, more: bool, resource: &ResourceName) -> String {
-    let mut table = Table::new(width(), &event::OF_ONE);
-    story.iter().for_each(|row| table.row(event::of_one(row, now)));
     let cut = if more { format!("  (all of it: tenure history {})", quoted(resource.as_str())) } else { String::new() };
-    let story = if story.is_empty() { String::new() } else { table.draw() };
+    let story = Rows::new(About::One, width()).draw(story, now);
     format!("\n{}{}\n{story}", Tint::Strong.paint("History"), Tint::Faint.paint(cut))
 }
 

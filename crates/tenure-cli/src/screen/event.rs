@@ -1,63 +1,78 @@
 //! Rows of the history, as people read them.
 
-use super::Tint;
-use super::table::{Column, mark};
-use super::when::Now;
-use super::{clean, when};
+use super::table::{Column, Table, mark};
+use super::when::{Now, absolute};
+use super::{Tint, clean};
 use crate::span::Span;
 use std::time::Duration;
 use tenure::authority::Recorded;
 use tenure::core::record::Event;
 
-/// The columns of [`cells`].
-pub(crate) const COLUMNS: [Column; 8] = [
-    Column::number("NUMBER"),
-    Column::text("TIME"),
-    Column::number("AGO"),
-    Column::text("EVENT"),
-    Column::flexible("RESOURCE"),
-    Column::number("EPOCH"),
-    Column::flexible("WHO"),
-    Column::flexible("WHY"),
-];
-
-/// The columns while rows are being followed: how long ago would be wrong in a moment.
-pub(crate) const FOLLOWED: [Column; 7] =
-    [COLUMNS[0], COLUMNS[1], COLUMNS[3], COLUMNS[4], COLUMNS[5], COLUMNS[6], COLUMNS[7]];
-
-/// The columns for the rows of one resource.
-pub(crate) const OF_ONE: [Column; 7] =
-    [COLUMNS[0], COLUMNS[1], COLUMNS[2], COLUMNS[3], COLUMNS[5], COLUMNS[6], COLUMNS[7]];
-
-/// A row, under [`COLUMNS`].
-pub(crate) fn cells(row: &Recorded, now: &Now) -> Vec<String> {
-    let ago = Duration::from_millis(now.wall.as_millis().saturating_sub(row.wall.as_millis()));
-    let step = &row.transition;
-    vec![
-        row.number.to_string(),
-        now.short(row.wall),
-        Span(ago).to_string(),
-        tint(step.event).map_or_else(|| step.event.name().to_owned(), |tint| mark(tint, step.event.name())),
-        step.resource.as_ref().map(|resource| clean(resource.as_str())).unwrap_or_default(),
-        step.epoch.map(|epoch| epoch.to_string()).unwrap_or_default(),
-        step.actor.as_ref().map(|actor| clean(actor.as_str())).unwrap_or_default(),
-        step.why.as_ref().map(|why| clean(why.as_str())).unwrap_or_default(),
-    ]
+/// What the rows are about, which leaves out what would be the same or wrong in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    Everything,
+    /// One resource, which is named elsewhere.
+    One,
+    /// What is happening: how long ago it was would be wrong in a moment.
+    Now,
 }
 
-/// A row, under [`FOLLOWED`].
-pub(crate) fn followed(row: &Recorded, now: &Now) -> Vec<String> {
-    let mut cells = cells(row, now);
-    cells[1] = when::absolute(row.wall);
-    cells.remove(2);
-    cells
+/// A list of rows.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    about: About,
+    /// Where there is little room, the time alone says when it was.
+    ago: bool,
+    table: Table,
 }
 
-/// A row, under [`OF_ONE`].
-pub(crate) fn of_one(row: &Recorded, now: &Now) -> Vec<String> {
-    let mut cells = cells(row, now);
-    cells.remove(4);
-    cells
+/// The least width with room for both ways to say when something was.
+const ROOMY: usize = 100;
+
+impl Rows {
+    pub(crate) fn new(about: About, width: usize) -> Self {
+        let ago = about != About::Now && width >= ROOMY;
+        let columns = [
+            Some(Column::number("NUMBER")),
+            Some(Column::text("TIME")),
+            ago.then_some(Column::number("AGO")),
+            Some(Column::text("EVENT")),
+            (about != About::One).then_some(Column::flexible("RESOURCE")),
+            Some(Column::number("EPOCH")),
+            Some(Column::flexible("WHO")),
+            Some(Column::flexible("WHY")),
+        ];
+        let columns: Vec<_> = columns.into_iter().flatten().collect();
+        Self { about, ago, table: Table::new(width, &columns) }
+    }
+
+    /// Draws some rows, which may go on below those that were drawn before.
+    pub(crate) fn draw(&mut self, rows: &[Recorded], now: &Now) -> String {
+        for row in rows {
+            let cells = self.cells(row, now);
+            self.table.row(cells);
+        }
+        if rows.is_empty() { String::new() } else { self.table.draw() }
+    }
+
+    fn cells(&self, row: &Recorded, now: &Now) -> Vec<String> {
+        let ago = || Span(Duration::from_millis(now.wall.as_millis().saturating_sub(row.wall.as_millis()))).to_string();
+        let step = &row.transition;
+        let event = step.event.name();
+        let cells = [
+            Some(row.number.to_string()),
+            Some(if self.about == About::Now { absolute(row.wall) } else { now.short(row.wall) }),
+            self.ago.then(ago),
+            Some(tint(step.event).map_or_else(|| event.to_owned(), |tint| mark(tint, event))),
+            (self.about != About::One)
+                .then(|| step.resource.as_ref().map(|resource| clean(resource.as_str())).unwrap_or_default()),
+            Some(step.epoch.map(|epoch| epoch.to_string()).unwrap_or_default()),
+            Some(step.actor.as_ref().map(|actor| clean(actor.as_str())).unwrap_or_default()),
+            Some(step.why.as_ref().map(|why| clean(why.as_str())).unwrap_or_default()),
+        ];
+        cells.into_iter().flatten().collect()
+    }
 }
 
 const fn tint(event: Event) -> Option<Tint> {

@@ -10,12 +10,29 @@ pub(crate) struct Progress {
     shown: bool,
 }
 
+/// So many things may take more than a second.
+const ONE_STEP_LONG: u64 = 20_000;
+
 impl Progress {
     /// `what` is being done to `total` things.
     pub(crate) fn new(what: &'static str, total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden()).with_message(what);
         let style = ProgressStyle::with_template("{msg} {bar:30} {human_pos} of {human_len}, {eta} left");
         Self { bar: style.map(|style| bar.clone().with_style(style)).unwrap_or(bar), shown: !is_watched() }
+    }
+
+    /// `what` is being done to `total` things in one step, which nobody can look into. Shown at once, since nothing tells
+    /// when a second is over.
+    pub(crate) fn of_one_step(what: &'static str, total: u64) -> Self {
+        let progress = Self::new(what, total);
+        if is_watched() && total > ONE_STEP_LONG {
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {human_len}, for {elapsed}") {
+                progress.bar.set_style(style);
+            }
+            progress.bar.set_draw_target(ProgressDrawTarget::stderr());
+            progress.bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        progress
     }
 
     /// So many are done.

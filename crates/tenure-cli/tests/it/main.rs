@@ -7,6 +7,7 @@ mod site;
 mod child;
 mod demo;
 mod help;
+mod look;
 mod operate;
 mod probe;
 mod rig;
