@@ -65,14 +65,14 @@ pub(crate) struct Args {
     /// A command for the shell that brings the target back to its beginning, before each run.
     #[arg(long, value_name = "CMD", help_heading = "The target")]
     reset: Option<String>,
-    /// Evidence: what A prints when it tries to write, or is refused, after it was woken.
+    /// What A prints when it tries to write, or is refused, after it was woken.
     #[arg(long, value_name = "REGEX", help_heading = "Evidence")]
     tried: Option<Regex>,
-    /// Evidence: a command for the shell that prints the receiver's own record of refusals, such as a count. A change
+    /// A command for the shell that prints the receiver's own record of refusals, such as a count. A change
     /// while A went on is a refusal.
     #[arg(long, value_name = "CMD", help_heading = "Evidence")]
     refusals: Option<String>,
-    /// Evidence: a run in which A alone is stopped and woken, and does change the value.
+    /// When to play a control run, in which A alone is stopped and woken, and does change the value.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Control::Auto, help_heading = "Evidence")]
     control: Control,
     /// The workers know nothing of leases: hold none for them.
@@ -124,7 +124,8 @@ Examples:
       --read \"sqlite3 shop.db 'SELECT text FROM document'\" -- python3 worker.py
 
   In CI, ten times:
-    tenure probe --repeat 10 --junit probe.xml --quiet --pause-on ready --read 'cat out.txt' -- ./job";
+    tenure probe --repeat 10 --junit probe.xml --quiet --pause-on ready \\
+      --read 'cat out.txt' -- ./job";
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {

@@ -35,9 +35,9 @@ pub(super) enum Marker {
 /// When worker A is run once more without a B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Control {
-    /// Unless the late write landed, or the receiver recorded a refusal.
+    /// Where it is needed: unless the late write landed, or the receiver recorded a refusal.
     Auto,
-    /// Never: then --tried or --refusals must give the evidence.
+    /// Not at all: then --tried or --refusals must give the evidence.
     Never,
 }
 
