@@ -36,7 +36,10 @@ async fn backup(url: &str, folder: &Path, name: &str, mishap: Mishap) -> Result<
     let dump = dump(); // the long part: no write yet, so no checkpoint is due
     if mishap == Mishap::LostThenDead {
         let (actor, reason) = ("operator".parse()?, "looks stuck".parse()?);
-        tenure.authority().execute(&Request::Revoke { resource: DAY.parse()?, actor, reason }).await??;
+        tenure
+            .authority()
+            .execute(&Request::Revoke { resource: DAY.parse()?, only: Some(lease.epoch()), actor, reason })
+            .await??;
     }
     if let Err(lost) = lease.ensure_owned().await {
         println!("{name}: {lost}");

@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The first writer stands still: a pause, a suspended laptop. Its lease ends; here an operator ends it.
     let (actor, reason) = ("operator".parse()?, "one does not answer".parse()?);
-    let revoke = Request::Revoke { resource: "price-list".parse()?, actor, reason };
+    let revoke = Request::Revoke { resource: "price-list".parse()?, only: Some(old.token().epoch), actor, reason };
     blocking::wait_for(two.authority().execute(&revoke))??;
     let new = acquire(&two, &path)?;
     set_price(&mut database, new.token(), 270)?.map_err(|verdict| verdict.to_string())?;

@@ -32,6 +32,13 @@ pub fn needs() -> Vec<Need> {
             by_hand: "apt-get install --yes gcc libc6-dev (as root)",
         },
         Need {
+            what: "Python 3.10 or newer",
+            why: "`examples/probe` has a worker that is written in it",
+            probe: Call::new("python3", &["-c", "import sqlite3, sys; sys.exit(sys.version_info < (3, 10))"]),
+            debian: &["python3"],
+            by_hand: "apt-get install --yes python3 (as root)",
+        },
+        Need {
             what: "rustfmt",
             why: "the step `fmt`",
             probe: Call::cargo(&["fmt", "--version"]),
@@ -44,6 +51,13 @@ pub fn needs() -> Vec<Need> {
             probe: Call::cargo(&["clippy", "--version"]),
             debian: &[],
             by_hand: "rustup component add clippy",
+        },
+        Need {
+            what: "groff",
+            why: "the test that reads the manual",
+            probe: Call::new("groff", &["--version"]),
+            debian: &["groff-base"],
+            by_hand: "apt-get install --yes groff-base (as root)",
         },
         Need {
             what: "network namespaces",

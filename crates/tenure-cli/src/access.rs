@@ -8,22 +8,24 @@ use tenure::authority::{Authority, Clock, store};
 use tenure::blocking::wait_for;
 use tenure::core::Actor;
 
+/// Said of each option and not once of all: what a verb declares behind these would otherwise stand under it as well.
+const HEADING: &str = "Authority";
+
 /// Where the authority is, and who asks.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Authority")]
 pub(crate) struct Access {
     /// The authority's address, such as sqlite:/var/lib/tenure.db. Without it, the configuration file's, or a file in
     /// your folder for state, which is made when it is first used.
-    #[arg(long, env = "TENURE_AUTHORITY", value_name = "URL", hide_env_values = true)]
+    #[arg(long, help_heading = HEADING, env = "TENURE_AUTHORITY", value_name = "URL", hide_env_values = true)]
     authority: Option<String>,
     /// Who you are, for refusals and for the history. Without it, the configuration file's, or your user name and host.
-    #[arg(long, env = "TENURE_OWNER", value_name = "NAME", hide_env_values = true)]
+    #[arg(long, help_heading = HEADING, env = "TENURE_OWNER", value_name = "NAME", hide_env_values = true)]
     owner: Option<String>,
     /// The configuration file. Without it, ./tenure.toml, then tenure/tenure.toml in your folder for settings.
-    #[arg(long, env = "TENURE_CONFIG", value_name = "FILE", hide_env_values = true)]
+    #[arg(long, help_heading = HEADING, env = "TENURE_CONFIG", value_name = "FILE", hide_env_values = true)]
     config: Option<PathBuf>,
     /// When to write in colours.
-    #[arg(long, value_name = "WHEN", value_enum)]
+    #[arg(long, help_heading = HEADING, value_name = "WHEN", value_enum)]
     color: Option<Color>,
 }
 
@@ -36,8 +38,6 @@ pub(crate) struct Setup {
     pub(crate) who: Who,
     /// What the file says.
     pub(crate) settings: Settings,
-    /// When to write in colours.
-    pub(crate) color: Color,
 }
 
 impl Access {
@@ -61,12 +61,8 @@ impl Access {
         };
         let who = Who::here(self.owner.as_deref().or(settings.owner.as_deref()));
         let color = self.color.or(settings.color).unwrap_or_default();
-        match color {
-            Color::Auto => {}
-            Color::Always => anstream::ColorChoice::Always.write_global(),
-            Color::Never => anstream::ColorChoice::Never.write_global(),
-        }
-        Ok(Setup { url, who, settings, color })
+        color.apply();
+        Ok(Setup { url, who, settings })
     }
 }
 
@@ -76,8 +72,8 @@ impl Setup {
         Ok(Authority::new(store::connect(&self.url, Clock::from_env()?)?))
     }
 
-    /// Opens the authority only for looking: a store that is not there is not made.
-    pub(crate) fn looking(&self) -> Result<Authority, Problem> {
+    /// The same for what makes no sense where nothing was ever held: a store that is not there is not made.
+    pub(crate) fn existing(&self) -> Result<Authority, Problem> {
         Ok(Authority::new(store::connect(&without_create(&self.url), Clock::from_env()?)?))
     }
 

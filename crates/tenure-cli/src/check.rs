@@ -128,7 +128,7 @@ impl Args {
 }
 
 fn standing(setup: &Setup, token: &Token) -> Result<Standing, Problem> {
-    let authority = setup.looking()?;
+    let authority = setup.existing()?;
     let read = look(&authority, &token.resource)?;
     let holder = Holder::of(&read);
     let is_current = read.view.lease.as_ref().is_some_and(|lease| lease.is_current(token));

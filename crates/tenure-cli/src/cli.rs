@@ -1,15 +1,46 @@
 use crate::exit::Exit;
 use crate::problem::Problem;
+use crate::screen::Out;
 use crate::{
-    check, demo, doctor, export, history, import, ls, probe, put, release, reopen, retire, run, show, sinks, takeover,
+    check, demo, doctor, export, history, import, ls, man, probe, put, release, reopen, retire, run, show, sinks,
+    takeover,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use std::process::ExitCode;
 
+const AFTER_HELP: &str = "\
+Exit status:
+  0   success
+  1   another result than it should be: a probe that failed, a run of the demo that differs
+  2   undecided: a probe found no evidence either way
+  64  the command line, or a file that it names, makes no sense
+  65  conflict: the same operation or epoch stands there with other content
+  69  the authority, or a receiver, cannot be reached or used
+  70  something on this machine did not work
+  75  not now: somebody else holds the resource, or it was not acquired in time
+  76  the right to write is lost, for good
+  tenure run ends with its command's own status, or with one of these.
+
+Environment:
+  TENURE_AUTHORITY  the authority's address, as --authority
+  TENURE_OWNER      who you are, as --owner
+  TENURE_CONFIG     the configuration file, as --config
+  NO_COLOR          no colours, whatever its value
+
+Files:
+  tenure.toml, in this folder, else in tenure/ in your folder for settings. All keys are optional:
+
+    authority = \"sqlite:/var/lib/tenure.db\"
+    owner = \"alice\"
+    ttl = \"120s\"
+    color = \"auto\"    # or \"always\", \"never\"
+
+  A flag goes before the environment, and the environment before the file.";
+
 /// Hands out the right to write, and shows what happens to a writer that has lost it.
 #[derive(Debug, Parser)]
-#[command(name = "tenure", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "tenure", version, propagate_version = true, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,17 +74,23 @@ enum Command {
         /// The shell.
         shell: Shell,
     },
-    /// Print the manual page, to be read with man -l - or put where man looks.
-    Man,
+    Man(man::Args),
     /// One worker of the demo; the demo itself starts it.
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
+    /// Who holds the lease of a worker of the probe; the probe itself starts it.
+    #[command(hide = true)]
+    ProbeHolder(probe::HolderArgs),
+    /// What ends the workers of a probe that was killed; the probe itself starts it.
+    #[command(hide = true)]
+    ProbeGuard(probe::GuardArgs),
     /// What ends the command of a run in time; the run itself starts it.
     #[command(hide = true)]
     RunWatchdog(run::WatchdogArgs),
     /// What becomes the command of a run; its watchdog starts it.
     #[command(hide = true)]
-    RunCommand(run::CommandArgs),
+    #[command(name = "run-command")]
+    RunChild(run::CommandArgs),
 }
 
 impl Cli {
@@ -62,9 +99,11 @@ impl Cli {
             Command::Demo(args) => ("demo", Ok(args.run())),
             Command::DemoWorker(args) => ("demo-worker", Ok(args.run())),
             Command::RunWatchdog(args) => ("run", Ok(args.run())),
-            Command::RunCommand(args) => ("run", Ok(args.run())),
+            Command::RunChild(args) => ("run", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
             Command::Probe(args) => ("probe", args.run()),
+            Command::ProbeGuard(args) => ("probe-guard", args.run()),
+            Command::ProbeHolder(args) => ("probe-holder", args.run()),
             Command::Ls(args) => ("ls", args.run()),
             Command::Show(args) => ("show", args.run()),
             Command::History(args) => ("history", args.run()),
@@ -78,11 +117,8 @@ impl Cli {
             Command::Doctor(args) => ("doctor", args.run()),
             Command::Export(args) => ("export", args.run()),
             Command::Import(args) => ("import", args.run()),
-            Command::Completions { shell } => {
-                clap_complete::generate(shell, &mut Self::command(), "tenure", &mut std::io::stdout());
-                ("completions", Ok(Exit::Success))
-            }
-            Command::Man => ("man", man()),
+            Command::Completions { shell } => ("completions", completions(shell)),
+            Command::Man(args) => ("man", args.run(Self::command())),
         };
         match done {
             Ok(exit) => exit.into(),
@@ -94,8 +130,19 @@ impl Cli {
     }
 }
 
-fn man() -> Result<Exit, Problem> {
-    let page = clap_mangen::Man::new(Cli::command());
-    page.render(&mut std::io::stdout()).map_err(Problem::failure)?;
+fn completions(shell: Shell) -> Result<Exit, Problem> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut shown(), "tenure", &mut script);
+    Out::new().write(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Success)
 }
+
+/// Without the verbs that are hidden: a completion script would offer them.
+fn shown() -> clap::Command {
+    let all = Cli::command();
+    let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    clap::Command::new("tenure").version(env!("CARGO_PKG_VERSION")).propagate_version(true).subcommands(verbs)
+}
+
+#[cfg(test)]
+mod tests;

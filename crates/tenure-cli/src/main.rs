@@ -11,6 +11,7 @@ mod history;
 mod holder;
 mod import;
 mod ls;
+mod man;
 mod owner;
 mod probe;
 mod problem;

@@ -1,8 +1,6 @@
 //! Who asks, as people read it: `name@host`, and for one run of a command `name@host/pid`.
 
-use crate::problem::Problem;
 use std::fmt;
-use tenure::core::OwnerName;
 
 /// A name and a host, perhaps with the process that holds. The protocol does not look into it: it only lets a refusal say
 /// who and where, and lets a run that is started again know its predecessor.
@@ -49,10 +47,6 @@ impl Who {
     pub(crate) fn is_running(&self) -> Option<bool> {
         let pid = self.pid.filter(|_| self.is_on_this_host())?;
         Some(std::path::Path::new(&format!("/proc/{pid}")).exists())
-    }
-
-    pub(crate) fn name(&self) -> Result<OwnerName, Problem> {
-        Ok(OwnerName::new(self.to_string())?)
     }
 }
 

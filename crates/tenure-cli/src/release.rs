@@ -31,7 +31,7 @@ impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
         let token = self.shown.token()?;
-        let authority = setup.authority()?;
+        let authority = setup.existing()?;
         let (resource, epoch) = (&token.resource, token.epoch);
         let answer = wait_for(authority.execute(&Request::Release { token: token.clone() }))?;
         let refusal = match answer {

@@ -34,7 +34,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
-        let (authority, actor) = (setup.authority()?, setup.actor()?);
+        let (authority, actor) = (setup.existing()?, setup.actor()?);
         let read = look(&authority, &self.resource)?;
         let resource = &self.resource;
         let request = Request::Reopen { resource: resource.clone(), actor, reason: self.reason.clone() };

@@ -48,7 +48,7 @@ impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
         let reached = self.receivers.reach()?;
-        let authority = setup.authority()?;
+        let authority = setup.existing()?;
         let resource = &self.resource;
         let known = look(&authority, resource)?.view.lease.is_some();
         let retire = Request::Retire { resource: resource.clone(), actor: setup.actor()? };
@@ -133,7 +133,7 @@ impl Args {
                 let request = match self.forget(reached, id, cut) {
                     Ok(request) => request,
                     Err(why) => {
-                        eprintln!("not forgotten at {id}: {why}");
+                        eprintln!("not reached: {id}");
                         unreached.insert(id.clone(), why);
                         continue;
                     }

@@ -8,7 +8,7 @@ mod keep;
 mod link;
 mod plan;
 mod report;
-mod signals;
+pub(crate) mod signals;
 mod token_file;
 pub(crate) mod tree;
 mod watchdog;

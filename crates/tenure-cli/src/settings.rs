@@ -31,6 +31,17 @@ pub(crate) enum Color {
     Never,
 }
 
+impl Color {
+    /// Lets this hold for all that this process writes.
+    pub(crate) fn apply(self) {
+        match self {
+            Self::Auto => {}
+            Self::Always => anstream::ColorChoice::Always.write_global(),
+            Self::Never => anstream::ColorChoice::Never.write_global(),
+        }
+    }
+}
+
 const KEYS: [&str; 4] = ["authority", "owner", "ttl", "color"];
 
 impl Settings {

@@ -7,12 +7,15 @@ use crate::receivers::Receivers;
 use serde_json::json;
 use tenure::authority::{Authority, Page, Read};
 use tenure::blocking::wait_for;
-use tenure::core::decide::{Reply, Request};
+use tenure::core::decide::{Refusal, Reply, Request};
 use tenure::core::fence::Forgetting;
 use tenure::core::record::LeaseRecord;
 use tenure::core::{Reason, ResourceName, SinkId};
 
 mod list;
+
+/// How often the resource may change hands while a receiver is taken out.
+const TURNS_MAX: usize = 16;
 
 /// The receivers of a resource: list them, take one out that is gone, or have one sealed again after a restore.
 #[derive(Debug, clap::Args)]
@@ -42,6 +45,10 @@ enum Verb {
 ///
 /// Exit status: 0 taken out, 1 it is not enrolled, 65 it has a higher epoch than the authority, 69 it cannot be reached.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenure sinks nightly-backup remove file:/srv/old --reason 'moved to /srv/new'
+  tenure sinks nightly-backup remove shop --sink 'sqlite:/srv/shop.db?id=shop' --reason 'not written any more'
+  tenure sinks nightly-backup remove sqlite:/mnt/dead.db --unreachable --reason 'the disk is gone'")]
 struct Remove {
     /// The receiver's id, as `ls` shows it.
     id: SinkId,
@@ -66,6 +73,8 @@ struct Remove {
 ///
 /// Exit status: 0 reopened, 1 it is not enrolled, 69 it cannot be reached.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  tenure sinks nightly-backup reopen file:/srv/out --reason 'restored from the backup of Monday'")]
 struct Reopen {
     /// The receiver's id, as `ls` shows it.
     id: SinkId,
@@ -94,18 +103,34 @@ impl Args {
 impl Remove {
     fn run(&self, resource: &ResourceName) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
-        let (authority, actor) = (setup.authority()?, setup.actor()?);
-        let read = look(&authority, resource)?;
-        let lease = enrolled(&read, resource, &self.id)?;
-        let reason = if self.unreachable {
-            Reason::new(format!("{} (without its forgetting: it was not asked)", self.reason))?
-        } else {
-            self.forget(resource, lease)?;
-            self.reason.clone()
-        };
-        let request = Request::Unenrol { resource: resource.clone(), sink: self.id.clone(), actor, reason };
-        wait_for(authority.execute(&request))?.map_err(Problem::failure)?;
-        let (id, epoch, holder) = (&self.id, lease.epoch, Holder::of(&read));
+        let (authority, actor) = (setup.existing()?, setup.actor()?);
+        for _ in 0..TURNS_MAX {
+            let read = look(&authority, resource)?;
+            let lease = enrolled(&read, resource, &self.id)?;
+            let (forgotten, reason) = if self.unreachable {
+                (None, Reason::new(format!("{} (without its forgetting: it was not asked)", self.reason))?)
+            } else if self.forget(resource, lease, &authority)? {
+                (Some(lease.epoch), self.reason.clone())
+            } else {
+                continue;
+            };
+            let (resource, sink, actor) = (resource.clone(), self.id.clone(), actor.clone());
+            let request = Request::Unenrol { resource, sink, forgotten, actor, reason };
+            match wait_for(authority.execute(&request))? {
+                Ok(_) => return Ok(self.removed(&read, lease)),
+                // The next grant was sealed there in between.
+                Err(Refusal::OldCut { .. }) => {}
+                Err(refusal) => return Err(Problem::failure(refusal)),
+            }
+        }
+        Err(Problem::unavailable(format_args!(
+            "{resource} changed hands {TURNS_MAX} times meanwhile, and {} stays enrolled: try again",
+            self.id
+        )))
+    }
+
+    fn removed(&self, read: &Read, lease: &LeaseRecord) -> Exit {
+        let (id, epoch, resource, holder) = (&self.id, lease.epoch, &lease.resource, Holder::of(read));
         if self.json {
             println!(
                 "{}",
@@ -117,7 +142,7 @@ impl Remove {
                     "holder": holder.as_ref().map(Holder::json),
                 })
             );
-            return Ok(Exit::Success);
+            return Exit::Success;
         }
         println!("Taken out: {id} is no receiver of {resource} any more.");
         if self.unreachable {
@@ -128,10 +153,11 @@ impl Remove {
         } else if let Some(holder) = holder {
             println!("{} holds {resource}: its writes to {id} are refused from now on.", holder.owner);
         }
-        Ok(Exit::Success)
+        Exit::Success
     }
 
-    fn forget(&self, resource: &ResourceName, lease: &LeaseRecord) -> Result<(), Problem> {
+    /// Whether it has forgotten; otherwise a later grant was sealed there in between.
+    fn forget(&self, resource: &ResourceName, lease: &LeaseRecord, authority: &Authority) -> Result<bool, Problem> {
         let id = &self.id;
         let away = |why: String| {
             Problem::unavailable(format_args!(
@@ -141,7 +167,12 @@ impl Remove {
         };
         let sink = self.receivers.reach()?.find(id).map_err(away)?;
         match wait_for(sink.forget(resource, lease.epoch)).map_err(|error| away(error.to_string()))? {
-            Forgetting::Forget { .. } => Ok(()),
+            Forgetting::Forget { .. } => Ok(true),
+            Forgetting::Above { epoch, .. }
+                if look(authority, resource)?.view.lease.is_some_and(|now| now.epoch >= epoch) =>
+            {
+                Ok(false)
+            }
             Forgetting::Above { epoch, .. } => Err(Problem::new(
                 Exit::Conflict,
                 format_args!(
@@ -157,7 +188,7 @@ impl Remove {
 impl Reopen {
     fn run(&self, resource: &ResourceName) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
-        let (authority, actor) = (setup.authority()?, setup.actor()?);
+        let (authority, actor) = (setup.existing()?, setup.actor()?);
         let read = look(&authority, resource)?;
         enrolled(&read, resource, &self.id)?;
         let id = &self.id;

@@ -43,7 +43,7 @@ const LOOKS_MAX: usize = 16;
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
-        let (authority, actor) = (setup.authority()?, setup.actor()?);
+        let (authority, actor) = (setup.existing()?, setup.actor()?);
         for _ in 0..LOOKS_MAX {
             let read = look(&authority, &self.resource)?;
             let Some(holder) = Holder::of(&read) else { return Ok(self.nothing(&read, None)) };
@@ -107,17 +107,17 @@ impl Args {
         }
         println!("Taken from {}: {resource}, epoch {epoch}.", holder.owner);
         println!(
-            "It held it since {} ({}), and would have for {} more without a renewal.",
+            "Held since {} ({}), and for {} more without a renewal.",
             local(crate::holder::ago(holder.held_for)),
             Span(holder.held_for),
             Span(holder.remaining)
         );
         println!(
-            "It is not stopped by this: it hears of it with its next renewal, at most {} from now.",
+            "Nobody is stopped by this: the old holder hears of it with its next renewal, at most {} from now.",
             Span(holder.remaining)
         );
         match sinks.as_slice() {
-            [] => println!("No receiver is enrolled, so that nothing refuses what it still sends."),
+            [] => println!("No receiver is enrolled: nothing refuses what it still sends."),
             sinks => println!("Its receivers refuse it once the next holder is announced: {}.", sinks.join(", ")),
         }
         Exit::Success

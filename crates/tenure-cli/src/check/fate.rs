@@ -23,7 +23,8 @@ pub(super) struct Fate {
 /// An answer is worth more than a long story.
 const ROWS: usize = 512;
 
-/// Looks for the end of a grant, from the resource's newest row backwards. An answer without it is an answer.
+/// Looks for the end of a grant, from the resource's newest row back to the row that granted it. `None` when that is not
+/// found: the token was never granted here, or long ago.
 pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fate> {
     let query = HistoryQuery {
         resource: Some(token.resource.clone()),
@@ -34,11 +35,12 @@ pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fa
     let rows = wait_for(authority.store().history(query)).ok()?;
     let mut next = None;
     for row in rows.iter().map(|row| &row.transition) {
+        let is_this = row.grant == Some(token.grant);
         match row.event {
-            Event::Granted if row.grant == Some(token.grant) => return next,
-            // Somebody else's grant: whatever it was, this one had ended before.
+            Event::Granted if is_this => return next,
+            // What stands nearest behind the grant ended it.
             Event::Granted => next = Some(fate(row, read.now)),
-            _ if row.grant == Some(token.grant) && ends(row.event) => return Some(fate(row, read.now)),
+            event if is_this && ends(event) => next = Some(fate(row, read.now)),
             _ => {}
         }
     }
@@ -46,10 +48,7 @@ pub(super) fn of(authority: &Authority, token: &Token, read: &Read) -> Option<Fa
 }
 
 const fn ends(event: Event) -> bool {
-    matches!(
-        event,
-        Event::Released | Event::Completed | Event::Revoked | Event::Refused | Event::Retiring | Event::Retired
-    )
+    matches!(event, Event::Released | Event::Completed | Event::Revoked | Event::Refused | Event::Retiring)
 }
 
 fn fate(row: &Transition, now: Instant<AuthorityClock>) -> Fate {
@@ -82,7 +81,7 @@ impl fmt::Display for Fate {
             Event::Completed => write!(f, "{actor} completed the resource")?,
             Event::Revoked => write!(f, "{actor} took it away")?,
             Event::Refused => f.write_str("a receiver refused it")?,
-            Event::Retiring | Event::Retired => write!(f, "{actor} retired the resource")?,
+            Event::Retiring => write!(f, "{actor} retired the resource")?,
             other => write!(f, "{}", other.name())?,
         }
         if let Some(span) = self.ago {

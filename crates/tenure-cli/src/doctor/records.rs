@@ -28,7 +28,7 @@ pub(super) fn open(setup: &Setup, named_by: &str) -> Result<(Authority, Finding)
     let asked = setup.clone();
     std::thread::spawn(move || {
         // Nobody listens any more after the bound.
-        let _ = tell.send(asked.looking());
+        let _ = tell.send(asked.existing());
     });
     let at = format!("{} (named by {named_by})", setup.url);
     match told.recv_timeout(PATIENCE) {

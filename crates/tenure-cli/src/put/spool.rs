@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 use tenure::core::Digest;
@@ -18,12 +18,18 @@ pub(super) struct Spool {
 
 const CHUNK: usize = 256 * 1024;
 
+/// What is copied between two looks at the progress.
+const PIECE: u64 = 16 << 20;
+
 /// Nothing is drawn for what is done before.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Spool {
     /// Reads standard input to its end. The file is gone with this process.
     pub(super) fn stdin(folder: &Path) -> io::Result<Self> {
+        if io::stdin().is_terminal() {
+            eprintln!("tenure put: reading what you type, up to its end (Ctrl-D)");
+        }
         Self::of(&mut io::stdin().lock(), folder, size_of_stdin())
     }
 
@@ -67,8 +73,17 @@ impl Spool {
     /// Copies it, in the kernel where that can be.
     pub(super) fn copy_to(&mut self, target: &mut File) -> io::Result<()> {
         self.file.rewind()?;
-        let copied = io::copy(&mut self.file, target)?;
-        if copied == self.bytes { Ok(()) } else { Err(io::Error::other("the kept input has another length now")) }
+        let bar = Bar::new(Some(self.bytes));
+        let mut copied = 0;
+        while copied < self.bytes {
+            match io::copy(&mut (&self.file).take(PIECE), target)? {
+                0 => return Err(io::Error::other("the kept input has become shorter")),
+                piece => copied += piece,
+            }
+            bar.at(copied);
+        }
+        bar.done();
+        Ok(())
     }
 }
 

@@ -3,7 +3,10 @@
 use super::Task;
 use std::future::IntoFuture;
 use std::time::Duration;
+use tenure::authority::{HistoryQuery, Order};
+use tenure::blocking::wait_for;
 use tenure::core::decide::Refusal;
+use tenure::core::record::Event;
 use tenure::{AcquireError, Epoch, Lease};
 use tokio_util::sync::CancellationToken;
 
@@ -36,8 +39,8 @@ impl Wish {
     pub(super) fn come_back(&self, cancel: &CancellationToken) -> Option<Back> {
         loop {
             let asked = cancel.run_until_cancelled(self.task.wish(Duration::ZERO).into_future());
-            let pause = match tenure::blocking::wait_for(asked)? {
-                Ok(lease) if self.before.next().is_ok_and(|next| next == lease.epoch()) => {
+            let pause = match wait_for(asked)? {
+                Ok(lease) if self.nobody_else_before(lease.epoch()) => {
                     return Some(Back::Same(lease));
                 }
                 Ok(lease) => return Some(Back::Another(Some(lease))),
@@ -63,4 +66,29 @@ impl Wish {
             super::watchdog::pause(pause);
         }
     }
+
+    /// Whether every grant after the lost one was this run's. An attempt whose answer was lost leaves a grant behind, so the
+    /// next epoch alone would not tell.
+    fn nobody_else_before(&self, epoch: Epoch) -> bool {
+        if self.before.next().is_ok_and(|next| next == epoch) {
+            return true;
+        }
+        let query = HistoryQuery {
+            resource: Some(self.task.resource.clone()),
+            order: Order::NewestFirst,
+            limit: ROWS,
+            ..HistoryQuery::default()
+        };
+        let Ok(rows) = wait_for(self.task.tenure.authority().store().history(query)) else { return false };
+        let mine = self.task.owner.to_string();
+        let grants = || rows.iter().map(|row| &row.transition).filter(|row| row.event == Event::Granted);
+        // Without the lost grant in sight, nobody can say.
+        grants().any(|row| row.epoch == Some(self.before))
+            && grants()
+                .filter(|row| row.epoch > Some(self.before))
+                .all(|row| row.actor.as_ref().is_some_and(|actor| actor.as_str() == mine))
+    }
 }
+
+/// More than one run's attempts leave behind; an answer beyond it would be none.
+const ROWS: usize = 1_000;

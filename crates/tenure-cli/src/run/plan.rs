@@ -8,7 +8,7 @@ use tenure::{Timing, Ttl};
 ///
 /// ```text
 /// renewal sent          asked to end     killed                  the authority's deadline
-///      |------ belief ------|--- grace ---|--- a tenth of the ttl ---|
+///      |------ belief ------|--- grace ---|--------- margin ---------|
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -21,10 +21,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     const GRACE: Duration = Duration::from_secs(5);
+    const DYING: Duration = Duration::from_millis(250);
 
     pub(crate) fn new(ttl: Duration, grace: Option<Duration>) -> Result<Self, Problem> {
         let ttl = Ttl::new(ttl).map_err(Problem::usage)?;
-        let margin = Timing::of(ttl).margin();
+        // A tenth for clocks that differ in rate; and the dying takes its time on a busy machine, whatever the ttl is.
+        let margin = Timing::of(ttl).margin().max(Self::DYING.min(ttl.get() / 5));
         // Two renewals must fall due before the command is asked to end, or one lost packet would end it.
         let room = ttl.get().saturating_sub(margin).saturating_sub(Timing::of(ttl).renew_every() * 2);
         let grace = grace.unwrap_or_else(|| Self::GRACE.min(room / 2));

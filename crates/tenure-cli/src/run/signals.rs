@@ -41,7 +41,7 @@ pub(super) fn outlast() -> io::Result<()> {
 }
 
 /// Whether the caller has this signal ignored, as nohup does; then it stays so, here and in the command.
-fn is_ignored(signal: i32) -> bool {
+pub(crate) fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

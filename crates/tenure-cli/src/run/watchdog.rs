@@ -76,7 +76,7 @@ enum Phase {
 }
 
 /// How long to wait between two looks at processes that were killed and are not gone yet.
-const LOOK_AGAIN: u64 = 2_000_000;
+const LOOK_AGAIN: u64 = 10_000_000;
 
 /// How often a process is looked at until it has stopped. One that waits for a device stops before it does anything else.
 const LOOKS_AT_A_STOP: usize = 200;
@@ -99,6 +99,9 @@ impl<'a> Watchdog<'a> {
             .process_group(0)
             .spawn()?;
         let command = Pid::from_child(&child);
+        // Its few steps must come in time on a machine that is short of it. Only after the command was started, which
+        // would inherit it, and only where that is allowed.
+        let _ = rustix::process::nice(-15);
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let (phase, end_at) = (Phase::Running, args.end_at);
         let (frozen_at, ended, lost, gone) = (0, None, None, Gone::default());
@@ -271,9 +274,16 @@ impl<'a> Watchdog<'a> {
     fn kill(&mut self) {
         self.phase = Phase::Killing;
         self.gone.killed_at.get_or_insert_with(now);
-        // Stopped first, so that none starts another one behind the killing.
-        self.signal_all(Signal::STOP);
-        self.signal_all(Signal::KILL);
+        // The group first: that is one step, however many processes the machine has to list.
+        self.signal_group(Signal::KILL);
+        // Then whoever left it: all of them stopped before any is killed, so that few get to start another one meanwhile.
+        let others = tree::descendants_in_haste(self.own).filter(|others| !others.is_empty());
+        let others = others.unwrap_or_else(|| tree::descendants(self.own));
+        for signal in [Signal::STOP, Signal::KILL] {
+            for process in &others {
+                let _ = process.signal(signal);
+            }
+        }
     }
 
     fn freeze(&mut self) {
@@ -295,14 +305,21 @@ impl<'a> Watchdog<'a> {
         }
     }
 
-    /// The whole group in one step, then whoever left it.
     fn signal_all(&self, signal: Signal) {
-        // The number is the command's for as long as the command is not reaped, and not a moment longer.
-        let group = self.ended.is_none().then_some(self.command);
-        if let Some(group) = group {
-            let _ = kill_process_group(group, signal);
+        self.signal_group(signal);
+        self.signal_others(signal);
+    }
+
+    /// The command's number names its group for as long as the command is not reaped, and not a moment longer.
+    fn signal_group(&self, signal: Signal) {
+        if self.ended.is_none() {
+            let _ = kill_process_group(self.command, signal);
         }
-        let group = group.map(Pid::as_raw_pid);
+    }
+
+    /// Whoever is not in the group, or everybody once the command is reaped.
+    fn signal_others(&self, signal: Signal) {
+        let group = self.ended.is_none().then(|| self.command.as_raw_pid());
         for process in tree::descendants(self.own).iter().filter(|process| Some(process.group) != group) {
             let _ = process.signal(signal);
         }

@@ -10,7 +10,12 @@ use tenure::core::{ResourceName, SinkId};
 use tenure::sink::Description;
 
 /// List the receivers of a resource: what the authority knows, and what each says itself where it can be reached.
+///
+/// Exit status: 0 listed, also when one cannot be reached; 1 there is no such resource.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tenure sinks nightly-backup ls
+  tenure sinks nightly-backup ls --sink 'sqlite:/srv/shop.db?id=shop' --json")]
 pub(super) struct Args {
     #[command(flatten)]
     receivers: Receivers,
@@ -31,7 +36,7 @@ struct Row<'a> {
 impl Args {
     pub(super) fn run(&self, resource: &ResourceName) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
-        let read = look(&setup.authority()?, resource)?;
+        let read = look(&setup.existing()?, resource)?;
         let Some(lease) = &read.view.lease else {
             return Err(Problem::new(Exit::Different, format_args!("there is no {resource}: {}", nobody(&read))));
         };

@@ -30,6 +30,9 @@ fn whatever_ended_it_is_lost_for_good() {
     let released = hold(&worker, "released", &[]).token().clone();
     site.inside(&released, &["release"]).ended(0);
     site.inside(&released, &["check"]).ended(76).with(&["alice released it"]);
+    // How it ended is told, not what became of the resource afterwards.
+    site.tenure(&["retire", "released"]).ended(0);
+    site.inside(&released, &["check"]).ended(76).with(&["alice released it", "or it was retired"]);
     let lease = hold(&worker, "completed", &[]);
     let completed = lease.token().clone();
     lease.complete("version 12").unwrap();
@@ -39,9 +42,9 @@ fn whatever_ended_it_is_lost_for_good() {
     database.execute("UPDATE session SET deadline_ns = 1, version = version + 1", ()).unwrap();
     site.inside(lease.token(), &["check"]).ended(76).with(&["nobody holds it", "its deadline passed"]);
     let next = hold(&site.worker("bob"), "expired", &[]);
-    site.inside(lease.token(), &["check"]).ended(76).with(&["bob was granted the next epoch", "bob", "under epoch 2"]);
-    let forged = next.token().to_string().replace("@2:", "@3:");
-    site.inside(&forged, &["check"]).ended(76).with(&["lost: expired, epoch 3"]);
+    site.inside(lease.token(), &["check"]).ended(76).with(&["bob was granted the next epoch", "under epoch 3"]);
+    let forged = next.token().to_string().replace("@3:", "@4:");
+    site.inside(&forged, &["check"]).ended(76).with(&["lost: expired, epoch 4"]);
 }
 
 /// cilium #42920: what runs on after a loss that nobody noticed does damage; a loss is a hard stop within a bounded time.

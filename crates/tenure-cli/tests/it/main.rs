@@ -6,7 +6,10 @@ mod site;
 
 mod child;
 mod demo;
+mod help;
 mod look;
 mod operate;
+mod probe;
 mod rig;
+mod run;
 mod silence;

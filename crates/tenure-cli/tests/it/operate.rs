@@ -19,7 +19,7 @@ fn a_takeover_says_from_whom_it_took_what_and_the_history_keeps_who_did_it_and_w
     let worker = site.worker("alice@db3/4711");
     let lease = hold(&worker, JOB, &[]);
     let said = takeover(&site, &[]).ended(0);
-    let said = said.with(&["alice@db3/4711", "epoch 1", "It is not stopped by this", "No receiver is enrolled"]);
+    let said = said.with(&["alice@db3/4711", "epoch 1", "Nobody is stopped by this", "No receiver is enrolled"]);
     assert!(!said.out.contains("force") && !said.out.contains("unlock"), "{said:?}");
     let row = site.history().into_iter().find(|row| row.event == Event::Revoked).unwrap();
     assert!(row.actor.unwrap().as_str().starts_with("op@"));

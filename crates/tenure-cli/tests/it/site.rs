@@ -96,7 +96,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap(),
             out: String::from_utf8(output.stdout).unwrap(),

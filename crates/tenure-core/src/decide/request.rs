@@ -155,6 +155,9 @@ pub enum Request {
         resource: ResourceName,
         /// Which sink.
         sink: SinkId,
+        /// The epoch up to which it has forgotten: a later grant may have been sealed there since, and is forgotten first.
+        /// `None` when the sink is gone, and could not be asked.
+        forgotten: Option<Epoch>,
         /// Who takes it out.
         actor: Actor,
         /// Why.

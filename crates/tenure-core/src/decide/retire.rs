@@ -15,7 +15,7 @@ pub(super) fn decide(view: &View, request: &Request, now: Instant<AuthorityClock
     };
     match request {
         Request::Reopen { actor, reason, .. } => reopen(lease, actor, reason, now),
-        Request::Unenrol { sink, actor, reason, .. } => unenrol(lease, sink, actor, reason, now),
+        Request::Unenrol { sink, forgotten, actor, reason, .. } => unenrol(lease, sink, *forgotten, actor, reason, now),
         Request::ReopenSink { sink, actor, reason, .. } => reopen_sink(lease, sink, actor, reason, now),
         Request::Retire { actor, .. } => retire(view, lease, actor, now),
         Request::Forgotten { cut, sink, .. } => forgotten(view, lease, *cut, sink, now),
@@ -33,9 +33,20 @@ fn reopen(lease: &LeaseRecord, actor: &Actor, why: &Reason, now: Instant<Authori
     Decision::swap(Swap { change: Change::Lease(after), relies_on: None, transition }, Reply::Reopened)
 }
 
-fn unenrol(lease: &LeaseRecord, sink: &SinkId, actor: &Actor, why: &Reason, now: Instant<AuthorityClock>) -> Decision {
+fn unenrol(
+    lease: &LeaseRecord,
+    sink: &SinkId,
+    forgotten: Option<Epoch>,
+    actor: &Actor,
+    why: &Reason,
+    now: Instant<AuthorityClock>,
+) -> Decision {
     if !lease.sinks.contains_key(sink) {
         return Decision::answer(Ok(Reply::Unenrolled));
+    }
+    // Whatever was sealed there after its forgetting would be accepted for ever.
+    if forgotten.is_some_and(|cut| cut < lease.epoch) {
+        return Decision::refuse(Refusal::OldCut { cut: lease.epoch });
     }
     let mut after = lease.clone();
     after.sinks.remove(sink);

@@ -108,9 +108,10 @@ fn about_resources() -> impl Strategy<Value = Request> {
             reason: by().1
         }),
         resource().prop_map(|resource| Request::Reopen { resource, actor: by().0, reason: by().1 }),
-        (resource(), sink()).prop_map(|(resource, sink)| Request::Unenrol {
+        (resource(), sink(), proptest::option::of(epoch())).prop_map(|(resource, sink, forgotten)| Request::Unenrol {
             resource,
             sink,
+            forgotten,
             actor: by().0,
             reason: by().1
         }),

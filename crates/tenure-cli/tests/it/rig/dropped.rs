@@ -53,7 +53,7 @@ impl Dropped {
         let (here, there) = (dir.path().join("near"), dir.path().join("far"));
         std::fs::create_dir(&here).unwrap();
         std::fs::create_dir(&there).unwrap();
-        let mount = Mount::of(&there, here, &near, far.listen());
+        let mount = Mount::of(&there, here, &near, &far.listen());
         Self { mount, near, far, dir }
     }
 
@@ -152,7 +152,7 @@ struct Mount {
 }
 
 impl Mount {
-    fn of(there: &Path, here: PathBuf, near: &Namespace, listener: TcpListener) -> Self {
+    fn of(there: &Path, here: PathBuf, near: &Namespace, listener: &TcpListener) -> Self {
         let port = listener.local_addr().unwrap().port();
         // Not `ip netns exec`: that has mounts of its own, and this one must be seen everywhere.
         let mut client = Command::new("nsenter");

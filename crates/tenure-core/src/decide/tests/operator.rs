@@ -121,3 +121,22 @@ fn only_an_enrolled_sink_is_reopened_and_it_forgets_once_more() {
     assert_eq!(world.ask_twice(&reopen("db")), Ok(Reply::SinkReopened));
     assert_eq!(world.ask_twice(&retire), waiting(&["db", "files"]));
 }
+
+/// The operator had the sink forget epoch 1; before the record was changed, the next grant was sealed there. Taken out
+/// with that seal, the sink would accept this grant for ever, whoever holds later.
+#[test]
+fn a_sink_is_not_taken_out_with_a_seal_from_after_its_forgetting() {
+    let mut world = World::new();
+    let a = world.worker("a");
+    let first = sealed_once(&mut world, &a);
+    assert_eq!(world.ask(&release(&first)), Ok(Reply::Released));
+    let second = sealed_once(&mut world, &a);
+    let (actor, reason) = by();
+    let mut unenrol = |forgotten| {
+        let (actor, reason) = (actor.clone(), reason.clone());
+        world.ask_twice(&Request::Unenrol { resource: resource("r"), sink: sink(), forgotten, actor, reason })
+    };
+    assert_eq!(unenrol(Some(first.epoch)), Err(Refusal::OldCut { cut: second.epoch }));
+    assert_eq!(unenrol(Some(second.epoch)), Ok(Reply::Unenrolled));
+    assert!(world.leases[&resource("r")].sinks.is_empty());
+}

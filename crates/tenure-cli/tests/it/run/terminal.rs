@@ -1,0 +1,80 @@
+//! In a terminal: the command has the keyboard, and gives it back.
+
+use crate::site::Site;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Types into a terminal of its own, in which `command` runs, and returns what appeared there. Each piece is typed when the
+/// text before it has appeared.
+#[track_caller]
+fn typed(site: &Site, command: &str, pieces: &[(&str, &str)]) -> String {
+    let plain = site.command(&[]);
+    let mut terminal = Command::new("script");
+    // With a path, so that the commands inside find `tenure` by its name.
+    let tenure = std::path::Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
+    let path = format!("{}:{}", tenure.display(), std::env::var("PATH").unwrap());
+    terminal.args(["-q", "-e", "-f", "-c", command, "/dev/null"]).current_dir(site.path("")).env("PATH", path);
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => terminal.env(name, value),
+            None => terminal.env_remove(name),
+        };
+    }
+    terminal.stdin(Stdio::piped());
+    let mut run = super::Running::start(terminal);
+    let mut keys = run.child.stdin.take().unwrap();
+    for (appears, type_this) in pieces {
+        run.see(appears);
+        keys.write_all(type_this.as_bytes()).unwrap();
+        keys.flush().unwrap();
+    }
+    let said = run.end();
+    drop(keys);
+    format!("{}{}status {}", said.out, said.err, said.code)
+}
+
+#[test]
+fn a_command_reads_from_the_keyboard() {
+    let site = Site::new();
+    let shown =
+        typed(&site, r#"tenure run --resource r -- sh -c 'echo up; read word; echo "got $word"'"#, &[("up", "word\n")]);
+    assert!(shown.contains("got word") && shown.ends_with("status 0"), "{shown}");
+}
+
+#[test]
+fn the_interrupt_key_reaches_the_command_and_the_run_reports_it() {
+    let site = Site::new();
+    let shown = typed(&site, "tenure run --resource r -- sh -c 'echo up; exec sleep 600'", &[("up", "\u{3}")]);
+    assert!(shown.ends_with("status 130"), "{shown}");
+}
+
+/// A script that asks before and after a run: the terminal comes back to it.
+#[test]
+fn the_terminal_comes_back_to_a_script_that_waits() {
+    let site = Site::new();
+    let text = r#"
+tenure run --resource r -- sh -c 'echo first; read word; echo "got $word"'
+echo second
+read word
+echo "then $word"
+"#;
+    let path = super::script(&site, "ask.sh", text);
+    let shown = typed(&site, &format!("sh {path}"), &[("first", "one\n"), ("second", "two\n")]);
+    assert!(shown.contains("got one") && shown.contains("then two") && shown.ends_with("status 0"), "{shown}");
+}
+
+/// The stop key stops the command and the run; the shell that goes on wakes both.
+#[test]
+fn the_stop_key_stops_both_and_fg_wakes_both() {
+    let site = Site::new();
+    let text = r#"
+set -m
+tenure run --resource r --ttl 60s -- sh -c 'echo up; read word; echo "got $word"'
+echo stopped
+fg >/dev/null
+echo "end $?"
+"#;
+    let path = super::script(&site, "jobs.sh", text);
+    let shown = typed(&site, &format!("bash {path}"), &[("up", "\u{1a}"), ("stopped", "back\n")]);
+    assert!(shown.contains("got back") && shown.contains("end 0"), "{shown}");
+}
