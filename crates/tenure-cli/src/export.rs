@@ -9,7 +9,8 @@ use crate::screen::Out;
 use crate::screen::progress::Progress;
 use crate::screen::when::Now;
 use line::{Header, Line, Resource, Row};
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use tenure::authority::{Authority, HistoryQuery, Listed, Page, Read};
@@ -136,7 +137,9 @@ fn header(before: &Read, listed: &[Listed], after: &Read) -> Header {
 enum Target {
     Out(Out),
     /// Beside the file's place until it is whole.
-    File(std::io::BufWriter<NamedTempFile>, PathBuf),
+    File(BufWriter<NamedTempFile>, PathBuf),
+    /// A pipe or a device, which must stay what it is.
+    Device(File, PathBuf),
 }
 
 impl Target {
@@ -144,9 +147,15 @@ impl Target {
         if path.as_os_str() == "-" {
             return Ok(Self::Out(Out::new()));
         }
+        // What a link points to is meant, not the link.
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            let device = File::options().write(true).open(path).map_err(|error| unwritten(path, &error))?;
+            return Ok(Self::Device(device, path.clone()));
+        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = NamedTempFile::new_in(folder).map_err(|error| unwritten(path, &error))?;
-        Ok(Self::File(std::io::BufWriter::new(file), path.to_owned()))
+        Ok(Self::File(BufWriter::new(file), path.clone()))
     }
 
     fn lines(&mut self, lines: impl Iterator<Item = Line>) -> Result<(), Problem> {
@@ -158,6 +167,7 @@ impl Target {
         match self {
             Self::Out(out) => out.write(&text),
             Self::File(file, path) => file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error)),
+            Self::Device(file, path) => file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error)),
         }
     }
 

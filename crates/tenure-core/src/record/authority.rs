@@ -7,7 +7,7 @@ use core::time::Duration;
 pub struct AuthorityRecord {
     /// Which store this is.
     pub identity: StoreIdentity,
-    /// Raised whenever the store may have gone back in time. A session of another incarnation has ended.
+    /// Raised whenever the store may have gone back in time, and when it takes over another one's history. A session of another incarnation has ended.
     pub incarnation: u64,
     /// Epochs at or below it are never granted to a resource that has no record.
     pub floor: Option<Epoch>,

@@ -74,7 +74,7 @@ pub enum Event {
     FloorRaised,
     /// The resource is gone.
     Retired,
-    /// The store was found to have gone back in time.
+    /// The store was found to have gone back in time, or has taken over the history of another one.
     Quarantined,
 }
 

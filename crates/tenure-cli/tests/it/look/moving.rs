@@ -43,6 +43,16 @@ fn an_export_is_lines_of_a_known_form() {
     assert_eq!(lines(&written)[1..], lines(&shown)[1..], "only the time of the export differs");
     let left = std::fs::read_dir(stage.folder.path()).unwrap().count();
     assert_eq!(left, 4, "the archive and the store's three files");
+    // A link stays one, and so does a device.
+    std::os::unix::fs::symlink("archive.jsonl", stage.path("newest")).unwrap();
+    std::fs::write(&file, "an older one").unwrap();
+    stage.shows(&["export", "newest"]);
+    assert_eq!(lines(&std::fs::read_to_string(&file).unwrap())[1..], lines(&shown)[1..]);
+    assert!(stage.path("newest").is_symlink());
+    assert_eq!(lines(&stage.shows(&["export", "/dev/stdout"]))[1..], lines(&shown)[1..]);
+    let output = stage.run(&["export", "no/such/folder/archive.jsonl"]);
+    assert_eq!(output.status.code(), Some(70));
+    assert!(stderr(&output).contains("no/such/folder/archive.jsonl cannot be written"), "{}", stderr(&output));
 }
 
 /// What an import changes: nobody holds, nothing is registered, and there is one row more.
