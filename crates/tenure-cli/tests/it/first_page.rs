@@ -33,13 +33,14 @@ fn masked(text: &str) -> String {
         (r"(?m)^ +\d+  TIME", "N TIME"),
         // How many commands of the worker were under way when it was stopped.
         (r"SPAN, \d process(es)?", "STOPPED"),
-        (r"[ -]+", " "),
+        // Where a table wraps its lines depends on what is in them.
+        (r"[\s-]+", " "),
     ];
     let mut text = text.to_owned();
     for (pattern, mask) in masks {
         text = Regex::new(pattern).unwrap().replace_all(&text, mask).into_owned();
     }
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    text
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn the_five_minutes_of_the_first_page_print_what_it_shows() {
         script += &format!("echo '{MARK}'\n{command}\n");
         if command.ends_with('&') {
             // A person takes a moment before the next one.
-            script += "until tenure ls --held --json | grep -q tenant:42; do sleep 0.05; done\n";
+            script += "until tenure ls --held --json 2>/dev/null | grep -q tenant:42; do sleep 0.05; done\n";
         }
     }
     let mut shell = Command::new("timeout");
