@@ -3,7 +3,9 @@
 use super::link::{Gone, Status};
 use super::plan::Plan;
 use crate::exit::Exit;
-use crate::refusal::{Holder, millis};
+use crate::holder::Holder;
+use crate::screen;
+use crate::span::millis;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tenure::{Epoch, ResourceName, Token};
@@ -173,7 +175,7 @@ pub(super) fn not_started(resource: &ResourceName, exit: Exit, why: &str, holder
 }
 
 pub(super) fn say(text: &str) {
-    eprintln!("tenure run: {text}");
+    screen::say("run", text);
 }
 
 /// The reason of a loss in words; the names are those of the library and three of the run's own.
