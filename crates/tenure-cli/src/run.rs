@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::holder::Holder;
 use crate::owner::Who;
 use crate::problem::Problem;
+use crate::screen::account;
 use crate::span::{self, Span};
 use keep::{Event, Keep};
 use plan::Plan;
@@ -150,7 +151,7 @@ impl Args {
             Err(NotStarted { exit, why, holder }) => {
                 say(&why);
                 if self.json {
-                    eprintln!("{}", not_started(&self.resource, exit, &why, holder.as_deref()));
+                    account(&not_started(&self.resource, exit, &why, holder.as_deref()));
                 }
                 Ok(exit)
             }
@@ -172,7 +173,7 @@ impl Args {
         };
         report.say();
         if self.json {
-            eprintln!("{}", report.json());
+            account(&report.json());
         }
         Ok(report.exit())
     }

@@ -89,6 +89,12 @@ pub(crate) fn say(verb: &str, text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "tenure {verb}: {}", lines.join("\n"));
 }
 
+/// Writes one JSON value on a line of its own to the standard error: the account of a verb whose standard output is its
+/// command's. Where nobody reads it, it is lost.
+pub(crate) fn account(value: &serde_json::Value) {
+    let _ = writeln!(std::io::stderr(), "{value}");
+}
+
 /// The standard output. When nobody reads it any more, writing goes on without effect, and [`Out::is_closed`] says so.
 pub(crate) struct Out {
     stream: anstream::AutoStream<std::io::Stdout>,
