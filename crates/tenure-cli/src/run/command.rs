@@ -1,6 +1,7 @@
 //! The last step before the command: the process that becomes it.
 
 use crate::exit::Exit;
+use crate::screen::say;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -22,7 +23,7 @@ impl Args {
         let Some((program, args)) = self.command.split_first() else { return Exit::Usage };
         // When the watchdog itself is killed, nobody would end the command in time.
         if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-            eprintln!("tenure run: the command cannot be tied to its watchdog: {error}");
+            say("run", format_args!("the command cannot be tied to its watchdog: {error}"));
             return Exit::Failure;
         }
         // It may have been killed before that.
@@ -30,7 +31,7 @@ impl Args {
             return Exit::Failure;
         }
         let error = Command::new(program).args(args).exec();
-        eprintln!("tenure run: {} cannot be started: {error}", program.display());
+        say("run", format_args!("{} cannot be started: {error}", program.display()));
         cannot_start(error.kind())
     }
 }

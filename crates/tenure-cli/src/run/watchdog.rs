@@ -5,6 +5,7 @@ use super::hook;
 use super::link::{Gone, Link, Order, Status, Tidings};
 use super::{signals, tree};
 use crate::exit::Exit;
+use crate::screen::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, wait};
@@ -39,7 +40,7 @@ impl Args {
         match Watchdog::start(self).and_then(Watchdog::watch) {
             Ok(()) => Exit::Success,
             Err(error) => {
-                eprintln!("tenure run: the watchdog failed: {error}");
+                say("run", format_args!("the watchdog failed: {error}"));
                 Exit::Failure
             }
         }
