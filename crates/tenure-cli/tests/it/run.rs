@@ -85,12 +85,20 @@ impl Running {
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         let status = self.child.wait().unwrap();
-        for line in self.lines {
+        for line in self.lines.iter() {
             self.heard += &line;
             self.heard.push('\n');
         }
         let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap();
-        Said { code, out: self.heard, err }
+        Said { code, out: std::mem::take(&mut self.heard), err }
+    }
+}
+
+/// A test that fails leaves no run behind, and a killed run's watchdog ends its command.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -136,7 +144,7 @@ pub(crate) fn watchdog(run: Pid) -> Pid {
     found.unwrap()
 }
 
-fn children(parent: Pid) -> Vec<Pid> {
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{0}/task", parent.as_raw_pid());
     let lists = std::fs::read_dir(Path::new(&tasks)).into_iter().flatten().flatten();
     let lists = lists.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
