@@ -251,7 +251,7 @@ fn attempt(
             drop(nudge.send(Event::Nudge));
         }
     });
-    let asking = asking.map_err(no_thread)?;
+    let asking = asking.map_err(|error| no_thread(&error))?;
     loop {
         let event = events.recv();
         if let Ok(Some(answer)) = answered.try_recv() {
@@ -309,7 +309,7 @@ fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStar
     thread::Builder::new()
         .name("connect".into())
         .spawn(move || drop(tell.send(setup.connect(&owner))))
-        .map_err(no_thread)?;
+        .map_err(|error| no_thread(&error))?;
     match told.recv_timeout(bound) {
         Ok(connected) => Ok(connected?),
         Err(_) => {
@@ -319,7 +319,7 @@ fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStar
     }
 }
 
-fn no_thread(error: std::io::Error) -> Problem {
+fn no_thread(error: &std::io::Error) -> Problem {
     Problem::failure(format_args!("the system refuses a thread ({error}): raise the limit on processes"))
 }
 

@@ -1,6 +1,7 @@
 //! `tenure run` as it is typed: real commands, real groups, real signals.
 
 mod freeze;
+mod hostile;
 mod loss;
 mod races;
 mod signals;
@@ -118,6 +119,15 @@ pub(crate) fn state(pid: Pid) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
     (!matches!(state, 'Z' | 'X')).then_some(state)
+}
+
+/// Stopped; or, as a shell that was stopped while it started a program, waiting for that program, which is stopped.
+pub(crate) fn stands_still(pid: Pid) -> bool {
+    match state(pid) {
+        Some('T') => true,
+        Some('D') => children(pid).into_iter().all(|child| !is_alive(child) || stands_still(child)),
+        _ => false,
+    }
 }
 
 pub(crate) fn is_alive(pid: Pid) -> bool {

@@ -1,16 +1,7 @@
-use super::{Running, account, children, is_alive, pid, state};
+use super::{Running, account, is_alive, pid, stands_still};
 use crate::rig::until;
 use crate::site::{Site, hold};
-use rustix::process::{Pid, Signal};
-
-/// Stopped; or, a shell that was stopped while it started a program, waiting for that program, which is stopped.
-fn stands_still(pid: Pid) -> bool {
-    match state(pid) {
-        Some('T') => true,
-        Some('D') => children(pid).into_iter().all(|child| state(child) == Some('T')),
-        _ => false,
-    }
-}
+use rustix::process::Signal;
 
 /// A 6 TB first backup died because the laptop slept longer than the lease, with nobody else there (restic #4274). Stopping
 /// the run is what the sleep of a machine does to it.
