@@ -2,6 +2,7 @@ use crate::access::{Access, Setup};
 use crate::exit::Exit;
 use crate::holder::{Holder, look, nobody};
 use crate::problem::Problem;
+use crate::screen::{Out, clean, say};
 use crate::shown::Shown;
 use crate::span::{self, Span};
 use fate::Fate;
@@ -17,12 +18,8 @@ mod fate;
 ///
 /// It reads and never writes, and answers within a bound. A script goes on only after 0. What it wrote in between is
 /// safe only at a receiver that checks the token itself: see `tenure put`.
-///
-/// Exit status: 0 owned, 76 lost for good, 75 granted but not announced yet, 69 no answer in time (treat it as lost).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  tenure run --resource nightly -- sh -c 'step1 && tenure check && step2'
-  for file in *.csv; do tenure check --within 2s || exit; load \"$file\"; done")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
     shown: Shown,
@@ -35,6 +32,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure run --resource nightly -- sh -c 'step1 && tenure check && step2'
+  for file in *.csv; do tenure check --within 2s || exit; load \"$file\"; done
+
+Exit status:
+  0   owned
+  69  no answer in time: treat it as lost
+  75  granted, but not announced yet
+  76  lost, for good";
 
 /// How a token stands.
 enum Standing {
@@ -55,17 +63,18 @@ impl Args {
             Ok(token) => token,
             Err(problem) => {
                 if self.json && problem.exit() == Exit::Lost {
-                    println!("{}", json!({ "owned": false, "standing": "lost", "why": problem.to_string() }));
+                    let lost = json!({ "owned": false, "standing": "lost", "why": problem.to_string() });
+                    Out::new().json(&lost)?;
                 }
                 return Err(problem);
             }
         };
         match self.ask(setup, &token) {
-            Ok(standing) => Ok(self.answer(&token, &standing)),
+            Ok(standing) => self.answer(&token, &standing),
             Err(problem) => {
                 if self.json {
                     let why = problem.to_string();
-                    println!("{}", said(&token, false, "unknown", &json!({ "why": why })));
+                    Out::new().json(&said(&token, false, "unknown", &json!({ "why": why })))?;
                 }
                 Err(problem)
             }
@@ -93,7 +102,7 @@ impl Args {
         }
     }
 
-    fn answer(&self, token: &Token, standing: &Standing) -> Exit {
+    fn answer(&self, token: &Token, standing: &Standing) -> Result<Exit, Problem> {
         let (resource, epoch) = (&token.resource, token.epoch);
         let (exit, json, text) = match standing {
             Standing::Owned(holder) => {
@@ -117,20 +126,20 @@ impl Args {
             }
         };
         if self.json {
-            println!("{json}");
+            Out::new().json(&json)?;
         } else if exit == Exit::Success {
-            println!("{text}");
+            Out::new().line(&clean(&text))?;
         } else {
-            eprintln!("tenure check: {text}");
+            say("check", text);
         }
-        exit
+        Ok(exit)
     }
 }
 
 fn standing(setup: &Setup, token: &Token) -> Result<Standing, Problem> {
     let authority = setup.existing()?;
     let read = look(&authority, &token.resource)?;
-    let holder = Holder::of(&read);
+    let holder = Holder::of(&read, &setup.who);
     let is_current = read.view.lease.as_ref().is_some_and(|lease| lease.is_current(token));
     match holder {
         Some(holder) if is_current && !holder.sealing => Ok(Standing::Owned(holder)),

@@ -1,6 +1,6 @@
 use crate::exit::Exit;
 use crate::problem::Problem;
-use crate::screen::Out;
+use crate::screen::{Out, say};
 use crate::{
     check, demo, doctor, export, history, import, ls, man, probe, put, release, reopen, retire, run, show, sinks,
     takeover,
@@ -48,13 +48,16 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    // In the order in which help lists them: to work under a lease, to look, to step in, to move, to set up.
+    Run(run::Args),
+    Check(check::Args),
+    Put(put::Args),
+    Probe(probe::Args),
     /// Show the incident: a stopped worker wakes up and writes its old result over the new one.
     ///
     /// Two real worker processes fight over one document, in real SQLite files, in front of three receivers: one that
     /// checks nothing, one that remembers the highest epoch, one that is sealed before the takeover is announced.
     Demo(demo::Args),
-    Run(run::Args),
-    Probe(probe::Args),
     Ls(ls::Args),
     Show(show::Args),
     History(history::Args),
@@ -63,8 +66,6 @@ enum Command {
     Retire(retire::Args),
     Reopen(reopen::Args),
     Sinks(sinks::Args),
-    Check(check::Args),
-    Put(put::Args),
     Doctor(doctor::Args),
     Export(export::Args),
     Import(import::Args),
@@ -96,7 +97,7 @@ enum Command {
 impl Cli {
     pub(crate) fn run(self) -> ExitCode {
         let (verb, done) = match self.command {
-            Command::Demo(args) => ("demo", Ok(args.run())),
+            Command::Demo(args) => ("demo", args.run()),
             Command::DemoWorker(args) => ("demo-worker", Ok(args.run())),
             Command::RunWatchdog(args) => ("run", Ok(args.run())),
             Command::RunChild(args) => ("run", Ok(args.run())),
@@ -123,7 +124,7 @@ impl Cli {
         match done {
             Ok(exit) => exit.into(),
             Err(problem) => {
-                eprintln!("tenure {verb}: {problem}");
+                say(verb, &problem);
                 problem.exit().into()
             }
         }

@@ -11,6 +11,8 @@ mod worker;
 pub(crate) use worker::Args as WorkerArgs;
 
 use crate::exit::Exit;
+use crate::problem::Problem;
+use crate::screen::{Out, say};
 use receiver::Kind;
 use report::Report;
 use std::io;
@@ -53,27 +55,17 @@ pub(crate) enum DemoError {
     Sink(#[from] tenure::sink::SinkError),
 }
 
-impl DemoError {
-    const fn exit(&self) -> Exit {
-        match self {
-            Self::NotEmpty { .. } | Self::NoResult { .. } => Exit::Usage,
-            _ => Exit::Failure,
+impl From<DemoError> for Problem {
+    fn from(error: DemoError) -> Self {
+        match error {
+            DemoError::NotEmpty { .. } | DemoError::NoResult { .. } => Self::usage(error),
+            _ => Self::failure(error),
         }
     }
 }
 
 impl Args {
-    pub(crate) fn run(&self) -> Exit {
-        match self.show() {
-            Ok(exit) => exit,
-            Err(error) => {
-                eprintln!("tenure demo: {error}");
-                error.exit()
-            }
-        }
-    }
-
-    fn show(&self) -> Result<Exit, DemoError> {
+    pub(crate) fn run(&self) -> Result<Exit, Problem> {
         // Read first: a file that cannot be compared with costs no run.
         let stored = self.check.as_deref().map(check::Stored::read).transpose()?;
         let report = match &self.keep {
@@ -83,21 +75,22 @@ impl Args {
                 play_in(dir.path())?
             }
         };
+        let mut out = Out::new();
         if self.json {
-            println!("{}", report::one_line(&report.summary()));
+            out.line(&report::one_line(&report.summary()))?;
         } else {
-            print!("{}", report.text());
+            out.write(&report.text())?;
             if let Some(dir) = &self.keep {
-                println!("The databases are in {}.", dir.display());
+                out.line(&format!("The databases are in {}.", dir.display()))?;
             }
         }
         let Some(stored) = stored else { return Ok(Exit::Success) };
         let differences = stored.differences(&report);
         for difference in &differences {
-            eprintln!("differs: {difference}");
+            say("demo", format_args!("differs: {difference}"));
         }
         if differences.is_empty() {
-            eprintln!("equal to {}: events and final rows", stored.path().display());
+            say("demo", format_args!("equal to {}: events and final rows", stored.path().display()));
         }
         Ok(if differences.is_empty() { Exit::Success } else { Exit::Different })
     }

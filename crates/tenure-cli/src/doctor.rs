@@ -2,6 +2,8 @@ use crate::access::Access;
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::receivers::Receivers;
+use crate::screen::table::{Column, Table, mark};
+use crate::screen::{Out, clean, width};
 use finding::{Finding, Verdict};
 use serde_json::json;
 
@@ -15,12 +17,8 @@ mod records;
 ///
 /// It looks at the configuration, the authority and its file, the clocks, the records and the receivers, and changes
 /// nothing.
-///
-/// Exit status: 0 all well, or only warnings; 1 something is wrong.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  tenure doctor
-  tenure doctor --sink file:/srv/out --json | jq '.checks[] | select(.verdict != \"ok\")'")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
     receivers: Receivers,
@@ -30,6 +28,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure doctor
+  tenure doctor --sink file:/srv/out --json | jq '.checks[] | select(.verdict != \"ok\")'
+
+Exit status:
+  0   all is well, or there are only warnings
+  1   something is wrong";
+
+const COLUMNS: [Column; 3] = [Column::text("VERDICT"), Column::text("CHECK"), Column::flexible("FINDING")];
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
@@ -55,23 +64,24 @@ impl Args {
                 findings.extend(receivers::look(&self.receivers.reach()?, None)?);
             }
         }
-        Ok(self.report(&findings))
+        self.report(&findings)
     }
 
-    fn report(&self, findings: &[Finding]) -> Exit {
+    fn report(&self, findings: &[Finding]) -> Result<Exit, Problem> {
         let ok = findings.iter().all(|finding| finding.verdict != Verdict::Fail);
         if self.json {
             let checks: Vec<_> = findings.iter().map(Finding::json).collect();
-            println!("{}", json!({ "ok": ok, "checks": checks }));
+            Out::new().json(&json!({ "ok": ok, "checks": checks }))?;
         } else {
-            let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
-            for finding in findings {
-                println!("{:4}  {:width$}  {}", finding.verdict.name(), finding.name, finding.says);
-                if let Some(advice) = &finding.advice {
-                    println!("{:4}  {:width$}  -> {advice}", "", "");
+            let mut table = Table::new(width(), &COLUMNS);
+            for Finding { name, verdict, says, advice } in findings {
+                table.row(vec![mark(verdict.tint(), verdict.name()), (*name).to_owned(), clean(says)]);
+                if let Some(advice) = advice {
+                    table.row(vec![String::new(), String::new(), format!("-> {}", clean(advice))]);
                 }
             }
+            Out::new().write(&table.draw())?;
         }
-        if ok { Exit::Success } else { Exit::Different }
+        Ok(if ok { Exit::Success } else { Exit::Different })
     }
 }

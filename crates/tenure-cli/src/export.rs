@@ -5,9 +5,9 @@ pub(crate) mod line;
 use crate::access::Access;
 use crate::exit::Exit;
 use crate::problem::Problem;
-use crate::screen::Out;
 use crate::screen::progress::Progress;
 use crate::screen::when::Now;
+use crate::screen::{Out, say};
 use line::{Header, Line, Resource, Row};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -53,10 +53,13 @@ impl Args {
         content.write(&authority, &mut target)?;
         target.finish()?;
         if content.steps > 0 {
-            anstream::eprintln!(
-                "tenure export: the authority was in use meanwhile: {} steps came after the last exported row. Before it \
-                 moves to another place, stop what uses it and export again",
-                content.steps
+            say(
+                "export",
+                format_args!(
+                    "the authority was in use meanwhile: {} steps came after the last exported row. Before it moves to \
+                     another place, stop what uses it and export again",
+                    content.steps
+                ),
             );
         }
         Ok(Exit::Success)

@@ -2,13 +2,12 @@ use crate::access::Access;
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::event::{About, Rows};
-use crate::screen::when::Now;
-use crate::screen::{Out, json, width};
+use crate::screen::{Out, json, say, width};
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tenure::authority::{Authority, HistoryQuery, Order, Recorded};
+use tenure::authority::{Authority, HistoryQuery, Order, Recorded, WallTime};
 use tenure::blocking::wait_for;
 use tenure::core::ResourceName;
 use tenure::core::decide::Keys;
@@ -74,7 +73,7 @@ impl Args {
         }
         if !shown && newest.is_none() {
             let about = reader.resource.as_ref().map(|resource| format!(" about {resource}")).unwrap_or_default();
-            anstream::eprintln!("the history has no row{about}");
+            say("history", format_args!("the history has no row{about}"));
         }
         Ok(Exit::Success)
     }
@@ -154,7 +153,7 @@ impl List {
     fn show(&mut self, rows: &[Recorded]) -> Result<(), Problem> {
         let text = match &mut self.rows {
             None => rows.iter().map(|row| format!("{}\n", json::row(row))).collect(),
-            Some(list) => list.draw(rows, &Now::beside(tenure::core::Instant::from_nanos(0))),
+            Some(list) => list.draw(rows, WallTime::now()),
         };
         self.out.write(&text)
     }

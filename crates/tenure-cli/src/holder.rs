@@ -1,15 +1,20 @@
-//! Who holds a resource now, in words and as JSON; or why nobody does.
+//! Who holds a resource: who, where, since when, under which epoch, for how long still, and what would help. Or why nobody
+//! holds it.
 
+use crate::owner::Who;
 use crate::problem::Problem;
-use crate::span::Span;
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use crate::screen::state::Seen;
+use crate::screen::when::{both, earlier, later, rfc3339};
+use crate::screen::{clean, quoted};
+use crate::span::{Span, millis};
 use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
-use tenure::authority::{Authority, Read};
+use tenure::authority::{Authority, Read, WallTime};
 use tenure::blocking::wait_for;
-use tenure::core::record::{LeaseRecord, Phase, SessionRecord, Standing};
-use tenure::core::{Owner, ResourceName, Token};
+use tenure::core::decide::Refusal;
+use tenure::core::record::{LeaseRecord, Owner, Phase, SessionRecord, Standing};
+use tenure::core::{Epoch, GrantId, InstanceId, ResourceName};
 
 /// Reads how a resource stands.
 pub(crate) fn look(authority: &Authority, resource: &ResourceName) -> Result<Read, Problem> {
@@ -19,39 +24,96 @@ pub(crate) fn look(authority: &Authority, resource: &ResourceName) -> Result<Rea
 /// Whoever holds a resource: its grant stands, its session is live, and its deadline lies ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct Holder {
-    pub(crate) owner: Owner,
-    pub(crate) token: Token,
+    resource: ResourceName,
+    pub(crate) who: Who,
+    instance: InstanceId,
+    pub(crate) epoch: Epoch,
+    /// A refusal does not tell it.
+    grant: Option<GrantId>,
+    /// When this was known.
+    at: WallTime,
     /// For how long already.
-    pub(crate) held_for: Duration,
+    held_for: Duration,
     /// For how long still, unless it is renewed.
     pub(crate) remaining: Duration,
     /// Whether its receivers are still being sealed.
     pub(crate) sealing: bool,
+    /// Whether it has the name and place of whoever asks, and its process is not there any more.
+    is_predecessor: bool,
 }
 
 impl Holder {
-    pub(crate) fn of(read: &Read) -> Option<Self> {
-        let lease = read.view.lease.as_ref().filter(|lease| lease.is_granted())?;
-        let session = read.view.holder.as_ref().filter(|_| standing(read) == Standing::Valid)?;
-        Some(Self {
-            owner: lease.owner.clone(),
-            token: lease.token(),
-            held_for: read.now.since(&lease.since),
-            remaining: session.deadline.since(&read.now),
-            sealing: lease.phase == Phase::Sealing,
-        })
+    /// Whoever holds what was read; `me` asks.
+    pub(crate) fn of(read: &Read, me: &Who) -> Option<Self> {
+        let lease = read.view.lease.as_ref()?;
+        Self::seen(&Seen::new(lease, read.view.holder.as_ref(), &read.view.authority, read.now), me)
+    }
+
+    /// Whoever holds what was seen a moment ago; `me` asks.
+    pub(crate) fn seen(seen: &Seen<'_>, me: &Who) -> Option<Self> {
+        let (remaining, _) = seen.left()?;
+        let LeaseRecord { resource, epoch, grant, owner, phase, .. } = seen.lease;
+        let spans = (seen.since_grant(), remaining);
+        Some(Self::new(resource, owner, (*epoch, Some(*grant)), spans, *phase == Phase::Sealing, me))
+    }
+
+    /// Reads a refusal of `me`; `None` when it is about something else.
+    pub(crate) fn refusing(resource: &ResourceName, refusal: &Refusal, me: &Who) -> Option<Self> {
+        let Refusal::Busy { owner, epoch, held_for, remaining, sealing } = refusal else { return None };
+        Some(Self::new(resource, owner, (*epoch, None), (*held_for, *remaining), *sealing, me))
+    }
+
+    fn new(
+        resource: &ResourceName,
+        owner: &Owner,
+        (epoch, grant): (Epoch, Option<GrantId>),
+        (held_for, remaining): (Duration, Duration),
+        sealing: bool,
+        me: &Who,
+    ) -> Self {
+        let who = Who::parse(owner.name.as_str());
+        let is_predecessor = who.is_running() == Some(false) && who.place == me.place;
+        let (resource, instance, at) = (resource.clone(), owner.instance, WallTime::now());
+        Self { resource, who, instance, epoch, grant, at, held_for, remaining, sealing, is_predecessor }
+    }
+
+    /// Nobody renews it any more, so that it is certainly free after what remains.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.who.is_running() == Some(false)
+    }
+
+    /// Since when, for a sentence.
+    pub(crate) fn since(&self) -> String {
+        both(self.at, earlier(self.at, self.held_for))
+    }
+
+    /// Who holds it, and what whoever asked may do now.
+    pub(crate) fn refusal(&self) -> String {
+        let next = if self.is_dead() {
+            format!("Try again then, or give --wait {}s", self.remaining.as_secs() + 1)
+        } else {
+            format!(
+                "Wait for it (--wait), end that process, or take its right away: tenure takeover {} --reason TEXT",
+                quoted(self.resource.as_str())
+            )
+        };
+        format!("{self}. {next}")
     }
 
     /// What every verb's JSON says of a holder.
     pub(crate) fn json(&self) -> Value {
         json!({
-            "owner": self.owner.name.as_str(),
-            "instance": self.owner.instance.to_string(),
-            "epoch": self.token.epoch.get(),
-            "grant": self.token.grant.to_string(),
-            "since": utc(ago(self.held_for)),
+            "owner": self.who.to_string(),
+            "place": self.who.place,
+            "pid": self.who.pid,
+            "running": self.who.is_running(),
+            "predecessor": self.is_predecessor,
+            "instance": self.instance.to_string(),
+            "epoch": self.epoch.get(),
+            "grant": self.grant.map(|grant| grant.to_string()),
+            "since": rfc3339(earlier(self.at, self.held_for)),
             "held_for_ms": millis(self.held_for),
-            "until": utc(ahead(self.remaining)),
+            "until": rfc3339(later(self.at, self.remaining)),
             "remaining_ms": millis(self.remaining),
             "sealing": self.sealing,
         })
@@ -60,16 +122,23 @@ impl Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} holds it under epoch {} since {} ({}), for {} more unless it is renewed{}",
-            self.owner,
-            self.token.epoch,
-            local(ago(self.held_for)),
-            Span(self.held_for),
-            Span(self.remaining),
-            if self.sealing { "; its receivers are still being sealed" } else { "" }
-        )
+        let Self { resource, who, epoch, .. } = self;
+        let pid = who.pid.map(|pid| format!("pid {pid}")).unwrap_or_default();
+        let by = match who.is_running() {
+            _ if self.is_predecessor => format!("your predecessor ({pid}, which is not there any more)"),
+            _ if who.pid.is_none() => format!("{},", clean(&who.place)),
+            Some(true) => format!("{}, {pid}, which runs here,", clean(&who.place)),
+            Some(false) => format!("{}, {pid}, which is not there any more,", clean(&who.place)),
+            None => format!("{}, {pid} there,", clean(&who.place)),
+        };
+        let sealing = if self.sealing { " and is sealing its receivers" } else { "" };
+        let (resource, since, remaining) = (clean(resource.as_str()), self.since(), Span(self.remaining));
+        write!(f, "{resource} is held by {by} under epoch {epoch}, since {since}{sealing}; ")?;
+        match self.is_dead() {
+            true if self.is_predecessor => write!(f, "free in {remaining}"),
+            true => write!(f, "free in {remaining}, since nobody renews it"),
+            false => write!(f, "{remaining} left unless it is renewed"),
+        }
     }
 }
 
@@ -83,7 +152,7 @@ pub(crate) fn nobody(read: &Read) -> String {
     let Some(lease) = &read.view.lease else {
         return "nobody ever held it, or it was retired".to_owned();
     };
-    let LeaseRecord { epoch, owner, .. } = lease;
+    let (epoch, owner) = (lease.epoch, clean(lease.owner.name.as_str()));
     match &lease.phase {
         Phase::Free => format!("nobody holds it; its last epoch is {epoch}, of {owner}"),
         Phase::Completed { outcome } => format!("{owner} has completed it under epoch {epoch}: {outcome:?}"),
@@ -101,35 +170,5 @@ pub(crate) fn nobody(read: &Read) -> String {
     }
 }
 
-/// The present moment less a span.
-pub(crate) fn ago(span: Duration) -> Timestamp {
-    moved(-signed(span))
-}
-
-fn ahead(span: Duration) -> Timestamp {
-    moved(signed(span))
-}
-
-fn moved(span: SignedDuration) -> Timestamp {
-    let now = Timestamp::now();
-    now.checked_add(span).unwrap_or(now)
-}
-
-fn signed(span: Duration) -> SignedDuration {
-    SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX)
-}
-
-/// A moment for machines: RFC 3339, UTC, milliseconds.
-pub(crate) fn utc(at: Timestamp) -> String {
-    format!("{at:.3}")
-}
-
-/// A moment for people, in their own time zone.
-pub(crate) fn local(at: Timestamp) -> String {
-    at.to_zoned_datetime(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
-/// A span for machines.
-pub(crate) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
+#[cfg(test)]
+mod tests;

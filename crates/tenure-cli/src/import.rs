@@ -2,10 +2,9 @@ use crate::access::{Access, Setup};
 use crate::exit::Exit;
 use crate::export::line::{Header, Line};
 use crate::problem::Problem;
-use crate::refusal::millis;
-use crate::screen::Out;
 use crate::screen::progress::Progress;
-use crate::span::Span;
+use crate::screen::{Out, say};
+use crate::span::{Span, millis};
 use serde_json::json;
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, IsTerminal};
@@ -87,7 +86,7 @@ impl Args {
     fn content(&self, setup: &Setup) -> Result<Import, Problem> {
         let (input, name): (Box<dyn BufRead>, String) = if self.file.as_os_str() == "-" {
             if std::io::stdin().is_terminal() {
-                anstream::eprintln!("tenure import: reading an export from the terminal; give a FILE otherwise");
+                say("import", "reading an export from the terminal; give a FILE otherwise");
             }
             (Box::new(std::io::stdin().lock()), "the standard input".to_owned())
         } else {
@@ -125,7 +124,7 @@ impl Args {
             None => "nobody held anything, so grants may begin at once".to_owned(),
         };
         let (done, whom) = (if self.dry_run { "would import" } else { "imported" }, identity);
-        anstream::eprintln!("{done} {what} into {}; {wait}", whom.unwrap_or("a new store"));
+        say("import", format_args!("{done} {what} into {}; {wait}", whom.unwrap_or("a new store")));
         Ok(Exit::Success)
     }
 }

@@ -4,10 +4,10 @@ use crate::owner::Who;
 use crate::problem::Problem;
 use crate::screen::state::{Seen, State};
 use crate::screen::table::{Column, Table, mark};
-use crate::screen::when::{Now, rfc3339};
-use crate::screen::{Out, Tint, bar, clean, json, width};
+use crate::screen::when::{Now, rfc3339, short};
+use crate::screen::{Out, Tint, bar, clean, json, say, width};
 use crate::span::Span;
-use tenure::authority::{Authority, Listed, Page};
+use tenure::authority::{Authority, Listed, Page, WallTime};
 use tenure::blocking::wait_for;
 use tenure::core::ResourceName;
 use tenure::core::decide::Keys;
@@ -20,7 +20,7 @@ use tenure::core::record::AuthorityRecord;
 /// completed or retiring. SEALED is how many of its enrolled receivers have the grant registered.
 ///
 /// With --json, one object: "now", and in "resources" one object each. There, owner, epoch, grant, since and session are
-/// those of the newest grant, whether it stands or not; state says whether it does.
+/// those of the newest grant, whether it stands or not; state says whether it does, and holder is null unless it does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
@@ -75,11 +75,11 @@ impl Args {
             let seen = page.iter().map(|row| Seen::new(&row.lease, row.holder.as_ref(), &record, row.now));
             let wanted: Vec<_> = seen.filter(|seen| self.wants(seen, &setup.who)).collect();
             listed += wanted.len();
-            list.show(&wanted, now)
+            list.show(&wanted, now, &setup.who)
         })?;
         list.end()?;
         if listed == 0 {
-            anstream::eprintln!("{}", self.nothing(&setup.who, &record));
+            say("ls", self.nothing(&setup.who, &record));
         }
         Ok(Exit::Success)
     }
@@ -161,7 +161,7 @@ impl List {
     }
 
     /// Whether more is wanted.
-    fn show(&mut self, page: &[Seen<'_>], now: &Now) -> Result<bool, Problem> {
+    fn show(&mut self, page: &[Seen<'_>], now: &Now, me: &Who) -> Result<bool, Problem> {
         let mut text = String::new();
         match &mut self.form {
             _ if page.is_empty() => {}
@@ -171,8 +171,8 @@ impl List {
             }
             Form::Json(begun) => {
                 for seen in page {
-                    text += &if std::mem::replace(begun, true) { ",\n".to_owned() } else { head(now) };
-                    text += &json::lease(seen, now).to_string();
+                    text += &if std::mem::replace(begun, true) { ",\n".to_owned() } else { head(now.wall) };
+                    text += &json::lease(seen, now, me).to_string();
                 }
             }
         }
@@ -184,13 +184,13 @@ impl List {
         match self.form {
             Form::Table(_) => Ok(()),
             Form::Json(true) => self.out.line("\n]}"),
-            Form::Json(false) => self.out.line(&(head(&Now::beside(tenure::core::Instant::from_nanos(0))) + "]}")),
+            Form::Json(false) => self.out.line(&(head(WallTime::now()) + "]}")),
         }
     }
 }
 
-fn head(now: &Now) -> String {
-    format!("{{\"now\":\"{}\",\"resources\":[\n", rfc3339(now.wall))
+fn head(now: WallTime) -> String {
+    format!("{{\"now\":\"{}\",\"resources\":[\n", rfc3339(now))
 }
 
 fn cells(seen: &Seen<'_>, now: &Now, roomy: bool) -> Vec<String> {
@@ -209,7 +209,7 @@ fn cells(seen: &Seen<'_>, now: &Now, roomy: bool) -> Vec<String> {
         if granted { clean(lease.owner.name.as_str()) } else { String::new() },
         lease.epoch.to_string(),
         if granted {
-            if roomy { format!("{} ({for_so_long})", now.short(since)) } else { for_so_long }
+            if roomy { format!("{} ({for_so_long})", short(now.wall, since)) } else { for_so_long }
         } else {
             String::new()
         },

@@ -18,7 +18,6 @@ mod problem;
 mod put;
 mod reason;
 mod receivers;
-mod refusal;
 mod release;
 mod reopen;
 mod retire;

@@ -1,6 +1,7 @@
 use crate::access::Access;
 use crate::exit::Exit;
 use crate::problem::Problem;
+use crate::screen::{Out, clean, quoted, say};
 use crate::shown::Shown;
 use serde_json::json;
 use spool::Spool;
@@ -16,17 +17,8 @@ mod spool;
 /// The receiver checks the token in the same step in which the file changes: a run that was overtaken changes nothing.
 /// The file has its old content or the whole new one, never a part. With --op, repeating the command after a crash
 /// writes once.
-///
-/// Exit status: 0 written, or written before by the same operation; 76 a newer token is registered; 75 this token is not
-/// sealed there; 65 the operation stands there with other content; 64 what was asked makes no sense; 69 the receiver
-/// cannot be reached.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  pg_dump shop > dump.sql && tenure put --sink file:/srv/out --op \"dump-$(date +%F)\" --name shop.sql < dump.sql
-  tenure run --resource report --sink file:/srv/out -- sh -c 'make-report > r.html && tenure put --sink file:/srv/out < r.html'
-
-It writes what it was given, up to the end of its input: in `a | tenure put`, a failure of `a` halfway looks like an end.
-Write to a file first, as above, where that matters.")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The receiver, such as file:/srv/out.
     #[arg(long, value_name = "URL")]
@@ -45,6 +37,25 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  pg_dump shop > dump.sql
+  tenure put --sink file:/srv/out --op \"dump-$(date +%F)\" --name shop.sql < dump.sql
+
+  tenure run --resource report --sink file:/srv/out -- \\
+    sh -c 'make-report > r.html && tenure put --sink file:/srv/out < r.html'
+
+It writes what it was given, up to the end of its input: in `a | tenure put`, a failure of `a`
+halfway looks like an end. Write to a file first, as above, where that matters.
+
+Exit status:
+  0   written, or written before by the same operation
+  64  what was asked makes no sense
+  65  the operation stands there with other content
+  69  the receiver cannot be reached
+  75  this token is not sealed there
+  76  a newer token is registered there";
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
@@ -74,7 +85,7 @@ impl Args {
                 path.display()
             )),
         })?;
-        Ok(self.answer(&token, &verdict, &path, bytes))
+        self.answer(&token, &verdict, &path, bytes)
     }
 
     fn sink(&self) -> Result<FileSink, Problem> {
@@ -99,7 +110,7 @@ impl Args {
         }
     }
 
-    fn answer(&self, token: &Token, verdict: &Verdict, path: &Path, bytes: u64) -> Exit {
+    fn answer(&self, token: &Token, verdict: &Verdict, path: &Path, bytes: u64) -> Result<Exit, Problem> {
         let (resource, epoch) = (&token.resource, token.epoch);
         if self.json {
             let current = match verdict {
@@ -111,19 +122,16 @@ impl Args {
                 Verdict::Replay(replayed) => Some(replayed.outcome.as_str()),
                 _ => None,
             };
-            println!(
-                "{}",
-                json!({
-                    "resource": resource.as_str(),
-                    "epoch": epoch.get(),
-                    "verdict": verdict.name(),
-                    "path": path.to_string_lossy(),
-                    "bytes": bytes,
-                    "operation": self.op.as_ref().map(OperationId::as_str),
-                    "current_epoch": current,
-                    "outcome": outcome,
-                })
-            );
+            Out::new().json(&json!({
+                "resource": resource.as_str(),
+                "epoch": epoch.get(),
+                "verdict": verdict.name(),
+                "path": path.to_string_lossy(),
+                "bytes": bytes,
+                "operation": self.op.as_ref().map(OperationId::as_str),
+                "current_epoch": current,
+                "outcome": outcome,
+            }))?;
         }
         let exit = match verdict {
             Verdict::Written | Verdict::Replay(_) => Exit::Success,
@@ -134,24 +142,39 @@ impl Args {
         let path = path.display();
         match verdict {
             _ if self.json => {}
-            Verdict::Written => println!("written: {path}, {bytes} bytes, under epoch {epoch} of {resource}"),
-            Verdict::Replay(replayed) => {
-                println!("replay: {path} was written by this operation before, under epoch {}", replayed.epoch);
+            Verdict::Written => {
+                let text = format!("written: {path}, {bytes} bytes, under epoch {epoch} of {resource}");
+                Out::new().line(&clean(&text))?;
             }
-            Verdict::Stale { current, .. } => eprintln!(
-                "tenure put: stale: {path} was not changed: epoch {current} of {resource} is registered there, this run has \
-                 {epoch}. It has lost: stop here"
+            Verdict::Replay(replayed) => {
+                let text =
+                    format!("replay: {path} was written by this operation before, under epoch {}", replayed.epoch);
+                Out::new().line(&clean(&text))?;
+            }
+            Verdict::Stale { current, .. } => say(
+                "put",
+                format_args!(
+                    "stale: {path} was not changed: epoch {current} of {resource} is registered there, this run has {epoch}. \
+                     It has lost: stop here"
+                ),
             ),
-            Verdict::Conflict { current } => eprintln!(
-                "tenure put: conflict: {path} was not changed: under epoch {current} other content stands there, of the same \
-                 operation or of another grant. Find out which is right, and give new content another --op"
+            Verdict::Conflict { current } => say(
+                "put",
+                format_args!(
+                    "conflict: {path} was not changed: under epoch {current} other content stands there, of the same \
+                     operation or of another grant. Find out which is right, and give new content another --op"
+                ),
             ),
-            Verdict::Unsealed => eprintln!(
-                "tenure put: unsealed: {path} was not changed: the token of epoch {epoch} is not registered there. Give the \
-                 run this receiver, so that it is sealed before the command starts: tenure run --resource {resource} --sink {}",
-                self.sink
+            Verdict::Unsealed => say(
+                "put",
+                format_args!(
+                    "unsealed: {path} was not changed: the token of epoch {epoch} is not registered there. Give the run \
+                     this receiver, so that it is sealed before the command starts: tenure run --resource {} --sink {}",
+                    quoted(resource.as_str()),
+                    quoted(&self.sink)
+                ),
             ),
         }
-        exit
+        Ok(exit)
     }
 }

@@ -2,6 +2,7 @@ use crate::access::Access;
 use crate::exit::Exit;
 use crate::holder::{Holder, look, nobody};
 use crate::problem::Problem;
+use crate::screen::{Out, clean};
 use crate::shown::Shown;
 use serde_json::json;
 use tenure::blocking::wait_for;
@@ -11,12 +12,8 @@ use tenure::core::decide::{Refusal, Reply, Request};
 ///
 /// Repeating it is the same success. A token that is not the current one gives nothing up: its release never hits the
 /// next holder.
-///
-/// Exit status: 0 released, 76 the token is not the current one, 69 no answer.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  tenure release
-  tenure release --token nightly-backup@41:0f3c…")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     #[command(flatten)]
     shown: Shown,
@@ -26,6 +23,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure release
+  tenure release --token nightly-backup@41:0f3c…
+
+Exit status:
+  0   released
+  69  the authority cannot be reached
+  76  the token is not the current one";
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
@@ -38,9 +45,9 @@ impl Args {
             Ok(Reply::Released) => {
                 if self.json {
                     let said = json!({ "resource": resource.as_str(), "epoch": epoch.get(), "released": true });
-                    println!("{said}");
+                    Out::new().json(&said)?;
                 } else {
-                    println!("Released: {resource}, epoch {epoch}.");
+                    Out::new().line(&format!("Released: {}, epoch {epoch}.", clean(resource.as_str())))?;
                 }
                 return Ok(Exit::Success);
             }
@@ -51,20 +58,17 @@ impl Args {
             return Err(Problem::failure(refusal));
         }
         let read = look(&authority, resource)?;
-        let holder = Holder::of(&read);
+        let holder = Holder::of(&read, &setup.who);
         let now = holder.as_ref().map_or_else(|| nobody(&read), Holder::to_string);
         let why = format!("epoch {epoch} of {resource} is not the current grant, nothing was released: {now}");
         if self.json {
-            println!(
-                "{}",
-                json!({
-                    "resource": resource.as_str(),
-                    "epoch": epoch.get(),
-                    "released": false,
-                    "why": why,
-                    "holder": holder.as_ref().map(Holder::json),
-                })
-            );
+            Out::new().json(&json!({
+                "resource": resource.as_str(),
+                "epoch": epoch.get(),
+                "released": false,
+                "why": why,
+                "holder": holder.as_ref().map(Holder::json),
+            }))?;
         }
         Err(Problem::new(Exit::Lost, why))
     }

@@ -3,6 +3,7 @@ use crate::exit::Exit;
 use crate::holder::{Holder, look, nobody};
 use crate::problem::Problem;
 use crate::reason;
+use crate::screen::{Out, clean, say};
 use serde_json::json;
 use tenure::blocking::wait_for;
 use tenure::core::decide::{Refusal, Reply, Request};
@@ -13,11 +14,8 @@ use tenure::core::{Reason, ResourceName};
 ///
 /// Prints the outcome with which it was completed; the history keeps it with your reason. The next holder gets a higher
 /// epoch.
-///
-/// Exit status: 0 opened again, 1 it is not completed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  tenure reopen import-2026-11 --reason 'the source was corrected, import it again'")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The resource.
     resource: ResourceName,
@@ -30,6 +28,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure reopen import-2026-11 --reason 'the source was corrected, import it again'
+
+Exit status:
+  0   opened again
+  1   it is not completed
+  69  the authority cannot be reached";
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
@@ -50,29 +57,30 @@ impl Args {
             (Ok(Reply::Reopened), Some((lease, outcome))) => {
                 let (owner, epoch) = (&lease.owner, lease.epoch);
                 if self.json {
-                    println!(
-                        "{}",
-                        json!({
-                            "resource": resource.as_str(),
-                            "reopened": true,
-                            "completed_by": owner.name.as_str(),
-                            "epoch": epoch.get(),
-                            "outcome": outcome.as_str(),
-                        })
-                    );
+                    Out::new().json(&json!({
+                        "resource": resource.as_str(),
+                        "reopened": true,
+                        "completed_by": owner.name.as_str(),
+                        "epoch": epoch.get(),
+                        "outcome": outcome.as_str(),
+                    }))?;
                 } else {
-                    println!("Open again: {resource}.");
-                    println!("{owner} had completed it under epoch {epoch} with the outcome {:?}.", outcome.as_str());
+                    let (resource, owner) = (clean(resource.as_str()), clean(owner.name.as_str()));
+                    Out::new().write(&format!(
+                        "Open again: {resource}.\n{owner} had completed it under epoch {epoch} with the outcome {:?}.\n",
+                        outcome.as_str()
+                    ))?;
                 }
                 Ok(Exit::Success)
             }
             (Ok(_) | Err(Refusal::WrongPhase { .. }), _) => {
                 let read = look(&authority, resource)?;
-                let why = Holder::of(&read).map_or_else(|| nobody(&read), |holder| holder.to_string());
+                let why = Holder::of(&read, &setup.who).map_or_else(|| nobody(&read), |holder| holder.to_string());
                 if self.json {
-                    println!("{}", json!({ "resource": resource.as_str(), "reopened": false, "why": why }));
+                    Out::new().json(&json!({ "resource": resource.as_str(), "reopened": false, "why": why }))?;
                 } else {
-                    eprintln!("tenure reopen: {resource} is not completed, there is nothing to open again: {why}");
+                    let why = format!("{resource} is not completed, there is nothing to open again: {why}");
+                    say("reopen", why);
                 }
                 Ok(Exit::Different)
             }

@@ -3,6 +3,7 @@ use crate::exit::Exit;
 use crate::holder::{Holder, look, standing};
 use crate::problem::Problem;
 use crate::receivers::{Reached, Receivers};
+use crate::screen::{Out, clean, quoted, say};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use tenure::authority::Authority;
@@ -17,12 +18,8 @@ use tenure::core::{Epoch, ResourceName, SinkId};
 /// From the first step on nobody can acquire it, and no step lets an old token in again. When a receiver cannot be
 /// reached, the retirement stays as it is: repeat the command when it can be, or take the receiver out with
 /// `tenure sinks RESOURCE remove`.
-///
-/// Exit status: 0 gone, 69 a receiver cannot be reached, 75 somebody holds it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  tenure retire import-2025
-  tenure retire import-2025 --sink 'sqlite:/srv/shop.db?id=shop'")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The resource.
     resource: ResourceName,
@@ -34,6 +31,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure retire import-2025
+  tenure retire import-2025 --sink 'sqlite:/srv/shop.db?id=shop'
+
+Exit status:
+  0   gone
+  69  the authority, or a receiver, cannot be reached
+  75  somebody holds it";
 
 /// How a retirement stands after every receiver was tried.
 enum Progress {
@@ -59,13 +66,15 @@ impl Args {
         };
         let begun = match begun {
             Err(refusal @ Refusal::WrongPhase { .. }) => {
-                let who = Holder::of(&look(&authority, resource)?).map(|holder| holder.to_string());
+                let read = look(&authority, resource)?;
+                let why =
+                    Holder::of(&read, &setup.who).map_or_else(|| refusal.to_string(), |holder| holder.to_string());
                 return Err(Problem::new(
                     Exit::NotAcquired,
                     format_args!(
-                        "{resource} is not retired while somebody holds it: {}. Wait, or take it over first: tenure \
-                         takeover {resource} --reason TEXT",
-                        who.unwrap_or_else(|| refusal.to_string())
+                        "{resource} is not retired while somebody holds it: {why}. Wait, or take it over first: tenure \
+                         takeover {} --reason TEXT",
+                        quoted(resource.as_str())
                     ),
                 ));
             }
@@ -73,12 +82,13 @@ impl Args {
         };
         match self.drive(&authority, &reached, &retire, begun)? {
             Progress::Gone => {
+                let (mut out, name) = (Out::new(), clean(resource.as_str()));
                 if self.json {
-                    println!("{}", json!({ "resource": resource.as_str(), "retired": true, "was_known": known }));
+                    out.json(&json!({ "resource": resource.as_str(), "retired": true, "was_known": known }))?;
                 } else if known {
-                    println!("Gone: {resource}. Tokens from before stay refused.");
+                    out.line(&format!("Gone: {name}. Tokens from before stay refused."))?;
                 } else {
-                    println!("There is no {resource}: nobody ever held it, or it was retired before.");
+                    out.line(&format!("There is no {name}: nobody ever held it, or it was retired before."))?;
                 }
                 Ok(Exit::Success)
             }
@@ -88,14 +98,15 @@ impl Args {
                     let answer = json!({
                         "resource": resource.as_str(), "retired": false, "cut": cut.get(), "unreached": unreached,
                     });
-                    println!("{answer}");
+                    Out::new().json(&answer)?;
                 }
                 let names: Vec<_> = unreached.iter().map(|(id, why)| format!("{id}: {why}")).collect();
                 Err(Problem::unavailable(format_args!(
                     "{resource} stays on its way to be forgotten (at epoch {cut}), and nobody can acquire it: {}. Repeat \
-                     the command once that works, or take a receiver out that is gone for good: tenure sinks {resource} \
-                     remove ID --unreachable --reason TEXT",
-                    names.join("; ")
+                     the command once that works, or take a receiver out that is gone for good: tenure sinks {} remove \
+                     ID --unreachable --reason TEXT",
+                    names.join("; "),
+                    quoted(resource.as_str())
                 )))
             }
         }
@@ -133,7 +144,7 @@ impl Args {
                 let request = match self.forget(reached, id, cut) {
                     Ok(request) => request,
                     Err(why) => {
-                        eprintln!("not reached: {id}");
+                        say("retire", format_args!("not reached: {id}"));
                         unreached.insert(id.clone(), why);
                         continue;
                     }
@@ -147,9 +158,9 @@ impl Args {
                 };
                 let moved = !matches!(&told, Reply::Retiring { cut: present, .. } if *present == cut);
                 if raised {
-                    eprintln!("{id} has a higher epoch: every receiver forgets again");
+                    say("retire", format_args!("{id} has a higher epoch: every receiver forgets again"));
                 } else {
-                    eprintln!("forgotten at {id} (up to epoch {cut})");
+                    say("retire", format_args!("forgotten at {id} (up to epoch {cut})"));
                 }
                 next = Some(told);
                 if moved {

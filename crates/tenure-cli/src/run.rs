@@ -21,13 +21,14 @@ pub(crate) use watchdog::Args as WatchdogArgs;
 
 use crate::access::{Access, Setup};
 use crate::exit::Exit;
+use crate::holder::Holder;
 use crate::owner::Who;
 use crate::problem::Problem;
-use crate::refusal::Holder;
+use crate::screen::account;
 use crate::span::{self, Span};
 use keep::{Event, Keep};
 use plan::Plan;
-use report::{not_started, say, say_json};
+use report::{not_started, say};
 use std::ffi::OsString;
 use std::future::IntoFuture;
 use std::io::ErrorKind;
@@ -95,14 +96,15 @@ const AFTER_HELP: &str = "\
 Examples:
   tenure run --resource nightly-backup -- restic backup /srv
   tenure run --resource tenant:42 --ttl 30s --wait 5m -- ./sync.sh
-  tenure run --resource report --sink file:/srv/out -- sh -c './make-report | tenure put --sink file:/srv/out --op today'
+  tenure run --resource report --sink file:/srv/out -- \\
+    sh -c './make-report | tenure put --sink file:/srv/out --op today'
 
 Exit status:
   the command's own, or 128 and the number of the signal that ended it; otherwise
-  75  not acquired in time: somebody else holds the resource, and is named
-  69  the authority, or a receiver, cannot be reached
-  76  the right to write was lost while the command ran
   64  the command line makes no sense
+  69  the authority, or a receiver, cannot be reached
+  75  not acquired in time: somebody else holds the resource, and is named
+  76  the right to write was lost while the command ran
   126, 127  the command cannot be started, or is not there";
 
 /// What is to be done, after everything was checked.
@@ -153,7 +155,7 @@ impl Args {
             Err(NotStarted { exit, why, holder }) => {
                 say(&why);
                 if self.json {
-                    say_json(&not_started(&self.resource, exit, &why, holder.as_deref()));
+                    account(&not_started(&self.resource, exit, &why, holder.as_deref()));
                 }
                 Ok(exit)
             }
@@ -175,7 +177,7 @@ impl Args {
         };
         report.say();
         if self.json {
-            say_json(&report.json());
+            account(&report.json());
         }
         if let Some(signal) = report.interrupted {
             foreground::end_by(signal);
@@ -219,7 +221,7 @@ impl Args {
         };
         let holder = holder(task, &refused);
         // Nobody renews what a dead process holds: it is free then, and not before.
-        let in_vain = holder.as_ref().is_some_and(|holder| holder.is_dead() && holder.remaining() > self.wait);
+        let in_vain = holder.as_ref().is_some_and(|holder| holder.is_dead() && holder.remaining > self.wait);
         let may_wait = matches!(
             refused,
             AcquireError::Refused { refusal: Refusal::Busy { .. } | Refusal::Quarantined { .. }, .. }
@@ -228,7 +230,7 @@ impl Args {
         if !may_wait || in_vain || self.wait.is_zero() {
             return Err(not_acquired(task, &refused, Duration::ZERO));
         }
-        let why = holder.map_or_else(|| refused.to_string(), |holder| holder.to_string());
+        let why = holder.map_or_else(|| refused.to_string(), |holder| holder.refusal());
         say(&format!("{why}\n            waiting for it for up to {}", Span(self.wait)));
         attempt(task, self.wait, tell, events)?.map_err(|error| not_acquired(task, &error, self.wait))
     }
@@ -276,7 +278,7 @@ fn attempt(
 
 fn holder(task: &Task, error: &AcquireError) -> Option<Holder> {
     match error {
-        AcquireError::Refused { resource, refusal } => Holder::of(resource, refusal, &task.owner),
+        AcquireError::Refused { resource, refusal } => Holder::refusing(resource, refusal, &task.owner),
         _ => None,
     }
 }
@@ -293,7 +295,7 @@ fn not_acquired(task: &Task, error: &AcquireError, waited: Duration) -> NotStart
         AcquireError::Clock(_) | AcquireError::Entropy(_) | AcquireError::Closed => Exit::Failure,
     };
     let holder = holder(task, error);
-    let mut why = holder.as_ref().map_or_else(|| error.to_string(), Holder::to_string);
+    let mut why = holder.as_ref().map_or_else(|| error.to_string(), Holder::refusal);
     if holder.is_some() && !waited.is_zero() {
         why = format!("not acquired within {}: {why}", Span(waited));
     }

@@ -73,6 +73,28 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Tells a person something on the standard error, in the name of a verb. Where nobody reads it, it is lost.
+pub(crate) fn say(verb: &str, text: impl std::fmt::Display) {
+    let lines: Vec<_> = text.to_string().lines().map(clean).collect();
+    let _ = writeln!(std::io::stderr(), "tenure {verb}: {}", lines.join("\n"));
+}
+
+/// Writes one JSON value on a line of its own to the standard error: the account of a verb whose standard output is its
+/// command's. Where nobody reads it, it is lost.
+pub(crate) fn account(value: &serde_json::Value) {
+    let _ = writeln!(std::io::stderr(), "{value}");
+}
+
 /// The standard output. When nobody reads it any more, writing goes on without effect, and [`Out::is_closed`] says so.
 pub(crate) struct Out {
     stream: anstream::AutoStream<std::io::Stdout>,

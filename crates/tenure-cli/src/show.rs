@@ -5,12 +5,11 @@ use crate::exit::Exit;
 use crate::ls;
 use crate::owner::Who;
 use crate::problem::Problem;
-use crate::refusal::quoted;
 use crate::screen::event::{About, Rows};
 use crate::screen::state::{Seen, State};
 use crate::screen::table::{Column, Table, mark};
-use crate::screen::when::{Now, rfc3339};
-use crate::screen::{Out, Tint, bar, clean, json, name, width};
+use crate::screen::when::{Now, both, rfc3339};
+use crate::screen::{Out, Tint, bar, clean, json, name, quoted, width};
 use crate::span::Span;
 use std::fmt::Write;
 use tenure::authority::{Authority, Recorded};
@@ -51,7 +50,8 @@ Exit status:
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        let authority = self.access.setup()?.authority()?;
+        let setup = self.access.setup()?;
+        let authority = setup.authority()?;
         let resource = ResourceName::new(&self.resource)?;
         let read = wait_for(authority.inspect(&resource))?;
         let now = Now::beside(read.now);
@@ -63,7 +63,7 @@ impl Args {
         match (seen, self.json) {
             (None, _) if story.is_empty() => return Err(unknown(&authority, &resource)),
             (Some(seen), true) => {
-                let mut object = json::lease(&seen, &now);
+                let mut object = json::lease(&seen, &now, &setup.who);
                 object["now"] = rfc3339(now.wall).into();
                 object["history"] = story.iter().map(json::row).collect();
                 out.json(&object)?;
@@ -118,7 +118,7 @@ fn about(seen: &Seen<'_>, now: &Now) -> String {
     };
     say("token", clean(&lease.token().to_string()));
     say(if seen.state.is_granted() { "owner" } else { "last owner" }, owner(lease));
-    say("since", now.both(since));
+    say("since", both(now.wall, since));
     if let Some((left, ttl)) = seen.left() {
         let bar = bar::tint(left, ttl).paint(bar::bar(left, ttl, 24));
         say("time left", format!("{bar} {} of {}", Span(left), Span(ttl)));
@@ -149,7 +149,7 @@ fn owner(lease: &LeaseRecord) -> String {
 }
 
 fn over(seen: &Seen<'_>, now: &Now) -> String {
-    let ended = |at| format!("since {}", now.both(now.wall_of(at)));
+    let ended = |at| format!("since {}", both(now.wall, now.wall_of(at)));
     match (seen.standing, seen.holder) {
         (Standing::Overdue, Some(holder)) => format!("none: the deadline has passed, {}", ended(holder.deadline)),
         (Standing::Ended(why), _) => format!("none: {why}"),
@@ -170,7 +170,7 @@ fn receivers(lease: &LeaseRecord) -> String {
 
 fn timeline(story: &[Recorded], now: &Now, more: bool, resource: &ResourceName) -> String {
     let cut = if more { format!("  (all of it: tenure history {})", quoted(resource.as_str())) } else { String::new() };
-    let story = Rows::new(About::One, width()).draw(story, now);
+    let story = Rows::new(About::One, width()).draw(story, now.wall);
     format!("\n{}{}\n{story}", Tint::Strong.paint("History"), Tint::Faint.paint(cut))
 }
 

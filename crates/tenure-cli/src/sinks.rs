@@ -4,6 +4,7 @@ use crate::holder::{Holder, look, nobody};
 use crate::problem::Problem;
 use crate::reason;
 use crate::receivers::Receivers;
+use crate::screen::{Out, clean};
 use serde_json::json;
 use tenure::authority::{Authority, Page, Read};
 use tenure::blocking::wait_for;
@@ -42,13 +43,8 @@ enum Verb {
 ///
 /// Candidates need no adapter for it any more. It is first told to forget, so that no old token is accepted there
 /// later; whoever holds the resource now is refused there from then on.
-///
-/// Exit status: 0 taken out, 1 it is not enrolled, 65 it has a higher epoch than the authority, 69 it cannot be reached.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  tenure sinks nightly-backup remove file:/srv/old --reason 'moved to /srv/new'
-  tenure sinks nightly-backup remove shop --sink 'sqlite:/srv/shop.db?id=shop' --reason 'not written any more'
-  tenure sinks nightly-backup remove sqlite:/mnt/dead.db --unreachable --reason 'the disk is gone'")]
+#[command(after_help = REMOVE_HELP)]
 struct Remove {
     /// The receiver's id, as `ls` shows it.
     id: SinkId,
@@ -67,14 +63,24 @@ struct Remove {
     access: Access,
 }
 
+const REMOVE_HELP: &str = "\
+Examples:
+  tenure sinks nightly-backup remove file:/srv/old --reason 'moved to /srv/new'
+  tenure sinks nightly-backup remove shop --sink 'sqlite:/srv/shop.db?id=shop' \\
+    --reason 'not written any more'
+  tenure sinks nightly-backup remove sqlite:/mnt/dead.db --unreachable --reason 'the disk is gone'
+
+Exit status:
+  0   taken out
+  1   it is not enrolled
+  65  it has a higher epoch than the authority
+  69  the authority, or the receiver, cannot be reached";
+
 /// Start a new generation at a receiver after a restore that it cannot notice: nothing counts as sealed there any more.
 ///
 /// Stop the workers first. It concerns every resource that this receiver is enrolled for, and is recorded for each.
-///
-/// Exit status: 0 reopened, 1 it is not enrolled, 69 it cannot be reached.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  tenure sinks nightly-backup reopen file:/srv/out --reason 'restored from the backup of Monday'")]
+#[command(after_help = REOPEN_HELP)]
 struct Reopen {
     /// The receiver's id, as `ls` shows it.
     id: SinkId,
@@ -89,6 +95,15 @@ struct Reopen {
     #[command(flatten)]
     access: Access,
 }
+
+const REOPEN_HELP: &str = "\
+Examples:
+  tenure sinks nightly-backup reopen file:/srv/out --reason 'restored from the backup of Monday'
+
+Exit status:
+  0   reopened
+  1   it is not enrolled
+  69  the authority, or the receiver, cannot be reached";
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
@@ -117,7 +132,7 @@ impl Remove {
             let (resource, sink, actor) = (resource.clone(), self.id.clone(), actor.clone());
             let request = Request::Unenrol { resource, sink, forgotten, actor, reason };
             match wait_for(authority.execute(&request))? {
-                Ok(_) => return Ok(self.removed(&read, lease)),
+                Ok(_) => return self.removed(lease, Holder::of(&read, &setup.who).as_ref()),
                 // The next grant was sealed there in between.
                 Err(Refusal::OldCut { .. }) => {}
                 Err(refusal) => return Err(Problem::failure(refusal)),
@@ -129,31 +144,30 @@ impl Remove {
         )))
     }
 
-    fn removed(&self, read: &Read, lease: &LeaseRecord) -> Exit {
-        let (id, epoch, resource, holder) = (&self.id, lease.epoch, &lease.resource, Holder::of(read));
+    fn removed(&self, lease: &LeaseRecord, holder: Option<&Holder>) -> Result<Exit, Problem> {
+        let (mut out, epoch) = (Out::new(), lease.epoch);
         if self.json {
-            println!(
-                "{}",
-                json!({
-                    "resource": resource.as_str(),
-                    "receiver": id.as_str(),
-                    "removed": true,
-                    "forgotten": !self.unreachable,
-                    "holder": holder.as_ref().map(Holder::json),
-                })
-            );
-            return Exit::Success;
+            out.json(&json!({
+                "resource": lease.resource.as_str(),
+                "receiver": self.id.as_str(),
+                "removed": true,
+                "forgotten": !self.unreachable,
+                "holder": holder.map(Holder::json),
+            }))?;
+            return Ok(Exit::Success);
         }
-        println!("Taken out: {id} is no receiver of {resource} any more.");
+        let (id, resource) = (clean(self.id.as_str()), clean(lease.resource.as_str()));
+        out.line(&format!("Taken out: {id} is no receiver of {resource} any more."))?;
         if self.unreachable {
-            println!(
+            out.line(&format!(
                 "It was not told to forget: if it comes back, it may still accept the token of epoch {epoch} or of an \
                  older grant. Reopen it before any worker writes there."
-            );
+            ))?;
         } else if let Some(holder) = holder {
-            println!("{} holds {resource}: its writes to {id} are refused from now on.", holder.owner);
+            let who = clean(&holder.who.to_string());
+            out.line(&format!("{who} holds {resource}: its writes to {id} are refused from now on."))?;
         }
-        Exit::Success
+        Ok(Exit::Success)
     }
 
     /// Whether it has forgotten; otherwise a later grant was sealed there in between.
@@ -206,28 +220,27 @@ impl Reopen {
                 ))
             };
             match wait_for(authority.execute(&request)) {
-                Ok(Ok(Reply::SinkReopened)) => {}
-                // Taken out, or retired, in between.
-                Ok(_) => {}
+                // A refusal: it was taken out, or the resource retired, in between.
+                Ok(Ok(Reply::SinkReopened) | _) => {}
                 Err(error) => return Err(unrecorded(&error)),
             }
         }
         if self.json {
             let concerned: Vec<_> = concerned.iter().map(ResourceName::as_str).collect();
-            println!(
-                "{}",
-                json!({
-                    "resource": resource.as_str(),
-                    "receiver": id.as_str(),
-                    "reopened": true,
-                    "generation": generation.as_str(),
-                    "resources": concerned,
-                })
-            );
+            Out::new().json(&json!({
+                "resource": resource.as_str(),
+                "receiver": id.as_str(),
+                "reopened": true,
+                "generation": generation.as_str(),
+                "resources": concerned,
+            }))?;
         } else {
-            println!("Reopened: {id}, now in generation {generation}.");
-            println!("Nothing is sealed there any more. It accepts writes again once a holder has sealed it.");
-            println!("Recorded for {} resource(s): {}.", concerned.len(), joined(&concerned));
+            let (id, names, number) = (clean(id.as_str()), clean(&joined(&concerned)), concerned.len());
+            Out::new().write(&format!(
+                "Reopened: {id}, now in generation {generation}.\n\
+                 Nothing is sealed there any more. It accepts writes again once a holder has sealed it.\n\
+                 Recorded for {number} resource(s): {names}.\n"
+            ))?;
         }
         Ok(Exit::Success)
     }

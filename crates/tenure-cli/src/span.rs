@@ -51,5 +51,10 @@ impl fmt::Display for Span {
     }
 }
 
+/// A span for programs, in whole milliseconds.
+pub(crate) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests;

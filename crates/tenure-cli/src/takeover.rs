@@ -1,9 +1,10 @@
 use crate::access::Access;
 use crate::exit::Exit;
-use crate::holder::{Holder, local, look, millis, nobody};
+use crate::holder::{Holder, look, nobody};
 use crate::problem::Problem;
 use crate::reason;
-use crate::span::Span;
+use crate::screen::{Out, clean, quoted, say};
+use crate::span::{Span, millis};
 use serde_json::json;
 use tenure::authority::{Authority, Read};
 use tenure::blocking::wait_for;
@@ -15,12 +16,8 @@ use tenure::core::{Actor, Epoch, Reason, ResourceName};
 /// The resource is free afterwards: whoever asks next gets a higher epoch. The old holder is not killed. It hears of it
 /// with its next renewal, and stops believing at its deadline at the latest; its receivers refuse it once the next
 /// holder is announced.
-///
-/// Exit status: 0 taken, 1 there was nothing to take over (nobody holds it, or under another epoch than --if-epoch).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  tenure takeover nightly-backup --reason 'host db3 is being rebuilt'
-  tenure takeover nightly-backup --if-epoch 41 --reason 'hangs since 02:00, ticket 7312'")]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
     /// The resource.
     resource: ResourceName,
@@ -37,6 +34,16 @@ pub(crate) struct Args {
     access: Access,
 }
 
+const AFTER_HELP: &str = "\
+Examples:
+  tenure takeover nightly-backup --reason 'host db3 is being rebuilt'
+  tenure takeover nightly-backup --if-epoch 41 --reason 'hangs since 02:00, ticket 7312'
+
+Exit status:
+  0   taken
+  1   there was nothing to take: nobody holds it, or under another epoch than --if-epoch says
+  69  the authority cannot be reached";
+
 /// How often the holder may change between the look and the revocation.
 const LOOKS_MAX: usize = 16;
 
@@ -46,20 +53,21 @@ impl Args {
         let (authority, actor) = (setup.existing()?, setup.actor()?);
         for _ in 0..LOOKS_MAX {
             let read = look(&authority, &self.resource)?;
-            let Some(holder) = Holder::of(&read) else { return Ok(self.nothing(&read, None)) };
-            if self.if_epoch.is_some_and(|epoch| epoch != holder.token.epoch) {
-                return Ok(self.nothing(&read, Some(&holder)));
+            let Some(holder) = Holder::of(&read, &setup.who) else { return self.nothing(&read, None) };
+            if self.if_epoch.is_some_and(|epoch| epoch != holder.epoch) {
+                return self.nothing(&read, Some(&holder));
             }
             // The epoch that was read is judged in the revocation itself: who came in between is not hit.
-            match self.revoke(&authority, &actor, holder.token.epoch)? {
-                Ok(Reply::Revoked { .. }) => return Ok(self.taken(&actor, &read, &holder)),
+            match self.revoke(&authority, &actor, holder.epoch)? {
+                Ok(Reply::Revoked { .. }) => return self.taken(&actor, &read, &holder),
                 Ok(_) | Err(Refusal::NotCurrent { .. } | Refusal::WrongPhase { .. }) => {}
                 Err(refusal) => return Err(Problem::failure(refusal)),
             }
         }
         Err(Problem::unavailable(format_args!(
-            "{} changed hands {LOOKS_MAX} times meanwhile: look at it with tenure show {0}, and try again",
-            self.resource
+            "{} changed hands {LOOKS_MAX} times meanwhile: look at it with tenure show {}, and try again",
+            self.resource,
+            quoted(self.resource.as_str())
         )))
     }
 
@@ -73,23 +81,24 @@ impl Args {
         Ok(wait_for(authority.execute(&request))?)
     }
 
-    fn nothing(&self, read: &Read, other: Option<&Holder>) -> Exit {
+    fn nothing(&self, read: &Read, other: Option<&Holder>) -> Result<Exit, Problem> {
         let resource = &self.resource;
-        let why = match other {
-            Some(holder) => holder.to_string(),
-            None => nobody(read),
-        };
+        let why = other.map_or_else(|| nobody(read), Holder::to_string);
         if self.json {
             let holder = other.map(Holder::json);
-            println!("{}", json!({ "resource": resource.as_str(), "taken": false, "why": why, "holder": holder }));
+            let answer = json!({ "resource": resource.as_str(), "taken": false, "why": why, "holder": holder });
+            Out::new().json(&answer)?;
+        } else if other.is_some() {
+            say("takeover", format_args!("nothing was taken: {why}"));
         } else {
-            eprintln!("tenure takeover: there is nothing to take over of {resource}: {why}");
+            say("takeover", format_args!("there is nothing to take over of {resource}: {why}"));
         }
-        Exit::Different
+        Ok(Exit::Different)
     }
 
-    fn taken(&self, actor: &Actor, read: &Read, holder: &Holder) -> Exit {
-        let (resource, epoch) = (&self.resource, holder.token.epoch);
+    fn taken(&self, actor: &Actor, read: &Read, holder: &Holder) -> Result<Exit, Problem> {
+        let mut out = Out::new();
+        let (resource, epoch) = (&self.resource, holder.epoch);
         let lease = read.view.lease.as_ref();
         let sinks: Vec<_> = lease.iter().flat_map(|lease| lease.sinks.keys()).map(ToString::to_string).collect();
         if self.json {
@@ -102,24 +111,21 @@ impl Args {
                 "actor": actor.as_str(),
                 "reason": self.reason.as_str(),
             });
-            println!("{answer}");
-            return Exit::Success;
+            out.json(&answer)?;
+            return Ok(Exit::Success);
         }
-        println!("Taken from {}: {resource}, epoch {epoch}.", holder.owner);
-        println!(
-            "Held since {} ({}), and for {} more without a renewal.",
-            local(crate::holder::ago(holder.held_for)),
-            Span(holder.held_for),
-            Span(holder.remaining)
-        );
-        println!(
-            "Nobody is stopped by this: the old holder hears of it with its next renewal, at most {} from now.",
-            Span(holder.remaining)
-        );
-        match sinks.as_slice() {
-            [] => println!("No receiver is enrolled: nothing refuses what it still sends."),
-            sinks => println!("Its receivers refuse it once the next holder is announced: {}.", sinks.join(", ")),
-        }
-        Exit::Success
+        let (who, left) = (clean(&holder.who.to_string()), Span(holder.remaining));
+        out.line(&format!("Taken from {who}: {}, epoch {epoch}.", clean(resource.as_str())))?;
+        out.line(&format!("Held since {}, and for {left} more without a renewal.", holder.since()))?;
+        out.line(&format!(
+            "Nobody is stopped by this: the old holder hears of it with its next renewal, at most {left} from now."
+        ))?;
+        out.line(&match sinks.as_slice() {
+            [] => "No receiver is enrolled: nothing refuses what it still sends.".to_owned(),
+            sinks => {
+                format!("Its receivers refuse it once the next holder is announced: {}.", clean(&sinks.join(", ")))
+            }
+        })?;
+        Ok(Exit::Success)
     }
 }

@@ -1,11 +1,11 @@
 //! What became of a grant, as the history tells it.
 
-use crate::holder::{ago, local, millis, utc};
-use crate::span::Span;
+use crate::screen::when::{both, earlier, rfc3339};
+use crate::span::millis;
 use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
-use tenure::authority::{Authority, HistoryQuery, Order, Read};
+use tenure::authority::{Authority, HistoryQuery, Order, Read, WallTime};
 use tenure::blocking::wait_for;
 use tenure::core::record::{Event, Transition};
 use tenure::core::{AuthorityClock, Instant, Token};
@@ -66,7 +66,7 @@ impl Fate {
             "event": self.event.name(),
             "actor": self.actor,
             "why": self.why,
-            "at": self.ago.map(|span| utc(ago(span))),
+            "at": self.ago.map(|span| rfc3339(earlier(WallTime::now(), span))),
             "ago_ms": self.ago.map(millis),
         })
     }
@@ -85,7 +85,8 @@ impl fmt::Display for Fate {
             other => write!(f, "{}", other.name())?,
         }
         if let Some(span) = self.ago {
-            write!(f, " at {} ({} ago)", local(ago(span)), Span(span))?;
+            let now = WallTime::now();
+            write!(f, " at {}", both(now, earlier(now, span)))?;
         }
         self.why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
     }

@@ -1,16 +1,15 @@
 //! What the authority's file and its deadlines are read with: SQLite, and the clocks.
 
 use super::finding::Finding;
-use crate::holder::local;
+use crate::screen::when::{absolute, parse};
 use crate::span::Span;
-use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
-use tenure::authority::{Clock, boot_id};
+use tenure::authority::{Clock, WallTime, boot_id};
 
 /// How far this machine's wall clock may lie behind the newest row of the history.
-const BACK_MAX: i64 = 5;
+const BACK_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn version() -> Finding {
     // Opening a store refuses an engine that must not be trusted.
@@ -68,20 +67,20 @@ fn read(path: &Path) -> rusqlite::Result<Vec<Finding>> {
         Err(error) => return Err(error),
     };
     let schema = Finding::ok("schema", format!("version {version}, journal mode {mode}"));
-    Ok(vec![schema, wall(newest.as_deref(), Timestamp::now())])
+    Ok(vec![schema, wall(newest.as_deref(), WallTime::now())])
 }
 
 /// The wall clock decides nothing, but people read the history by it.
-fn wall(newest: Option<&str>, now: Timestamp) -> Finding {
-    let says = format!("it is {}", local(now));
-    let Some(newest) = newest.and_then(|text| text.parse::<Timestamp>().ok()) else {
+fn wall(newest: Option<&str>, now: WallTime) -> Finding {
+    let says = format!("it is {}", absolute(now));
+    let Some(newest) = newest.and_then(parse) else {
         return Finding::ok("wall clock", says);
     };
-    let ahead = newest.as_second() - now.as_second();
+    let ahead = Duration::from_millis(newest.as_millis().saturating_sub(now.as_millis()));
     if ahead > BACK_MAX {
         return Finding::warn(
             "wall clock",
-            format!("{says}, but the history's newest row is of {}, {ahead} s ahead", local(newest)),
+            format!("{says}, but the history's newest row is of {}, {} ahead", absolute(newest), Span(ahead)),
             "set this machine's clock; no lease depends on it, but the times in the history do",
         );
     }

@@ -1,4 +1,5 @@
 use crate::access::Setup;
+use crate::screen::Tint;
 use serde_json::{Value, json};
 
 /// What one check found.
@@ -24,6 +25,14 @@ impl Verdict {
             Self::Ok => "ok",
             Self::Warn => "warn",
             Self::Fail => "fail",
+        }
+    }
+
+    pub(super) const fn tint(self) -> Tint {
+        match self {
+            Self::Ok => Tint::Good,
+            Self::Warn => Tint::Warn,
+            Self::Fail => Tint::Bad,
         }
     }
 }

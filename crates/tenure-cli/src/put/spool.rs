@@ -1,5 +1,6 @@
 //! Standard input, kept in a file without a name until its end is known.
 
+use crate::screen::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -28,7 +29,7 @@ impl Spool {
     /// Reads standard input to its end. The file is gone with this process.
     pub(super) fn stdin(folder: &Path) -> io::Result<Self> {
         if io::stdin().is_terminal() {
-            eprintln!("tenure put: reading what you type, up to its end (Ctrl-D)");
+            say("put", "reading what you type, up to its end (Ctrl-D)");
         }
         Self::of(&mut io::stdin().lock(), folder, size_of_stdin())
     }

@@ -3,9 +3,10 @@
 use super::link::{Gone, Status};
 use super::plan::Plan;
 use crate::exit::Exit;
-use crate::refusal::{Holder, millis};
+use crate::holder::Holder;
+use crate::screen;
+use crate::span::millis;
 use serde_json::{Value, json};
-use std::io::{self, Write};
 use std::time::Duration;
 use tenure::{Epoch, ResourceName, Token};
 
@@ -178,12 +179,7 @@ pub(super) fn not_started(resource: &ResourceName, exit: Exit, why: &str, holder
 
 /// On standard error, whose reader may be gone: that changes nothing for the run.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "tenure run: {text}");
-}
-
-/// One line of JSON there.
-pub(super) fn say_json(account: &Value) {
-    let _ = writeln!(io::stderr(), "{account}");
+    screen::say("run", text);
 }
 
 /// The reason of a loss in words; the names are those of the library and a few of the run's own.

@@ -1,11 +1,11 @@
 //! Rows of the history, as people read them.
 
 use super::table::{Column, Table, mark};
-use super::when::{Now, absolute};
+use super::when::{absolute, short};
 use super::{Tint, clean};
 use crate::span::Span;
 use std::time::Duration;
-use tenure::authority::Recorded;
+use tenure::authority::{Recorded, WallTime};
 use tenure::core::record::Event;
 
 /// What the rows are about, which leaves out what would be the same or wrong in each.
@@ -48,7 +48,7 @@ impl Rows {
     }
 
     /// Draws some rows, which may go on below those that were drawn before.
-    pub(crate) fn draw(&mut self, rows: &[Recorded], now: &Now) -> String {
+    pub(crate) fn draw(&mut self, rows: &[Recorded], now: WallTime) -> String {
         for row in rows {
             let cells = self.cells(row, now);
             self.table.row(cells);
@@ -56,13 +56,13 @@ impl Rows {
         if rows.is_empty() { String::new() } else { self.table.draw() }
     }
 
-    fn cells(&self, row: &Recorded, now: &Now) -> Vec<String> {
-        let ago = || Span(Duration::from_millis(now.wall.as_millis().saturating_sub(row.wall.as_millis()))).to_string();
+    fn cells(&self, row: &Recorded, now: WallTime) -> Vec<String> {
+        let ago = || Span(Duration::from_millis(now.as_millis().saturating_sub(row.wall.as_millis()))).to_string();
         let step = &row.transition;
         let event = step.event.name();
         let cells = [
             Some(row.number.to_string()),
-            Some(if self.about == About::Now { absolute(row.wall) } else { now.short(row.wall) }),
+            Some(if self.about == About::Now { absolute(row.wall) } else { short(now, row.wall) }),
             self.ago.then(ago),
             Some(tint(step.event).map_or_else(|| event.to_owned(), |tint| mark(tint, event))),
             (self.about != About::One)

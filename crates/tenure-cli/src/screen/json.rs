@@ -2,14 +2,16 @@
 
 use super::state::Seen;
 use super::when::{Now, rfc3339};
+use crate::holder::Holder;
 use crate::owner::Who;
-use crate::refusal::millis;
+use crate::span::millis;
 use serde_json::{Value, json};
 use tenure::authority::Recorded;
 use tenure::core::record::{LeaseRecord, Owner, Phase, Standing};
 
-/// A resource. `owner`, `epoch`, `grant`, `since` and `session` are of its newest grant, whether it stands or not.
-pub(crate) fn lease(seen: &Seen<'_>, now: &Now) -> Value {
+/// A resource. `owner`, `epoch`, `grant`, `since` and `session` are of its newest grant, whether it stands or not; `holder`
+/// is null unless it does, and says what every verb says of a holder.
+pub(crate) fn lease(seen: &Seen<'_>, now: &Now, me: &Who) -> Value {
     let lease = seen.lease;
     let (outcome, cut) = match &lease.phase {
         Phase::Completed { outcome } => (Some(outcome.as_str()), None),
@@ -22,6 +24,7 @@ pub(crate) fn lease(seen: &Seen<'_>, now: &Now) -> Value {
         "epoch": lease.epoch.get(),
         "grant": lease.grant.to_string(),
         "token": lease.token().to_string(),
+        "holder": Holder::seen(seen, me).map(|holder| holder.json()),
         "owner": owner(&lease.owner),
         "since": rfc3339(now.wall_of(lease.since)),
         "since_ms": millis(now.store.since(&lease.since)),

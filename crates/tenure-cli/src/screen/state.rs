@@ -88,6 +88,11 @@ impl<'a> Seen<'a> {
         Some((holder.deadline.since(&self.now), holder.ttl.get()))
     }
 
+    /// How long ago the newest grant, or what came after it, was recorded.
+    pub(crate) fn since_grant(&self) -> Duration {
+        self.now.since(&self.lease.since)
+    }
+
     /// How many of the enrolled receivers have the newest grant registered.
     pub(crate) fn sealed(&self) -> usize {
         self.lease.sinks.values().filter(|mark| mark.sealed).count()

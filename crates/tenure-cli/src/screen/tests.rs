@@ -1,5 +1,12 @@
 use super::*;
 
+#[test]
+fn a_name_for_a_command_line_is_quoted_only_when_it_must_be() {
+    assert_eq!(quoted("tenant:42"), "tenant:42");
+    assert_eq!(quoted("it's one"), r"'it'\''s one'");
+    assert_eq!(quoted(""), "''");
+}
+
 /// What others wrote into names and reasons must not take over the terminal of whoever looks.
 #[test]
 fn a_text_from_a_record_does_nothing_to_a_terminal() {

@@ -1,10 +1,9 @@
 //! Moments and how long ago they were. Deadlines are judged on the authority's clock; only what is shown is put onto the
 //! wall clock.
 
-use crate::refusal::millis;
-use crate::span::Span;
-use jiff::Timestamp;
+use crate::span::{Span, millis};
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, ZonedDateTime};
 use std::time::Duration;
 use tenure::authority::WallTime;
 use tenure::core::{AuthorityClock, Instant};
@@ -26,36 +25,51 @@ impl Now {
 
     /// Where an instant of the store's clock lies on the wall clock.
     pub(crate) fn wall_of(&self, instant: Instant<AuthorityClock>) -> WallTime {
-        let (ahead, behind) = (millis(instant.since(&self.store)), millis(self.store.since(&instant)));
-        WallTime::from_millis(self.wall.as_millis().saturating_add(ahead).saturating_sub(behind))
+        later(earlier(self.wall, self.store.since(&instant)), instant.since(&self.store))
     }
+}
 
-    /// How long ago it was: `12 min 4 s ago`, or `in 87 s`.
-    pub(crate) fn relative(&self, wall: WallTime) -> String {
-        let (now, then) = (self.wall.as_millis(), wall.as_millis());
-        if then > now {
-            return format!("in {}", Span(Duration::from_millis(then - now)));
-        }
-        format!("{} ago", Span(Duration::from_millis(now - then)))
-    }
+pub(crate) fn earlier(wall: WallTime, span: Duration) -> WallTime {
+    WallTime::from_millis(wall.as_millis().saturating_sub(millis(span)))
+}
 
-    /// In the local zone, as short as it can be: the time only when it was today.
-    pub(crate) fn short(&self, wall: WallTime) -> String {
-        let zone = TimeZone::system();
-        let [now, then] = [self.wall, wall].map(|wall| timestamp(wall).to_zoned_datetime(zone.clone()));
-        let form = if now.date() == then.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
-        then.strftime(form).to_string()
-    }
+pub(crate) fn later(wall: WallTime, span: Duration) -> WallTime {
+    WallTime::from_millis(wall.as_millis().saturating_add(millis(span)))
+}
 
-    /// Both: `2026-05-04 14:03:11 (12 min 4 s ago)`.
-    pub(crate) fn both(&self, wall: WallTime) -> String {
-        format!("{} ({})", absolute(wall), self.relative(wall))
+/// How long ago it was: `12 min 4 s ago`, or `in 87 s`.
+pub(crate) fn relative(now: WallTime, wall: WallTime) -> String {
+    let (now, then) = (now.as_millis(), wall.as_millis());
+    if then > now {
+        return format!("in {}", Span(Duration::from_millis(then - now)));
     }
+    format!("{} ago", Span(Duration::from_millis(now - then)))
+}
+
+/// In the local zone, for a column: the time only when it was today, and to the minute otherwise.
+pub(crate) fn short(now: WallTime, wall: WallTime) -> String {
+    let form = if is_today(now, wall) { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    zoned(wall).strftime(form).to_string()
+}
+
+/// In the local zone and how long ago, for a sentence: `2026-05-04 14:03:11 (12 min 4 s ago)`, without the date when it
+/// was today.
+pub(crate) fn both(now: WallTime, wall: WallTime) -> String {
+    let at = if is_today(now, wall) { zoned(wall).strftime("%H:%M:%S").to_string() } else { absolute(wall) };
+    format!("{at} ({})", relative(now, wall))
 }
 
 /// In the local zone: `2026-05-04 14:03:11`.
 pub(crate) fn absolute(wall: WallTime) -> String {
-    timestamp(wall).to_zoned_datetime(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    zoned(wall).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+fn is_today(now: WallTime, wall: WallTime) -> bool {
+    zoned(now).date() == zoned(wall).date()
+}
+
+fn zoned(wall: WallTime) -> ZonedDateTime {
+    timestamp(wall).to_zoned_datetime(TimeZone::system())
 }
 
 /// For JSON: RFC 3339 in UTC, to the millisecond.

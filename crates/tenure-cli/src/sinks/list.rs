@@ -3,6 +3,8 @@ use crate::exit::Exit;
 use crate::holder::{look, nobody};
 use crate::problem::Problem;
 use crate::receivers::Receivers;
+use crate::screen::table::{Column, Table, mark};
+use crate::screen::{Out, Tint, clean, say, width};
 use serde_json::{Value, json};
 use tenure::blocking::wait_for;
 use tenure::core::record::{LeaseRecord, SinkMark};
@@ -10,12 +12,8 @@ use tenure::core::{ResourceName, SinkId};
 use tenure::sink::Description;
 
 /// List the receivers of a resource: what the authority knows, and what each says itself where it can be reached.
-///
-/// Exit status: 0 listed, also when one cannot be reached; 1 there is no such resource.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  tenure sinks nightly-backup ls
-  tenure sinks nightly-backup ls --sink 'sqlite:/srv/shop.db?id=shop' --json")]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     #[command(flatten)]
     receivers: Receivers,
@@ -25,6 +23,18 @@ pub(super) struct Args {
     #[command(flatten)]
     access: Access,
 }
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure sinks nightly-backup ls
+  tenure sinks nightly-backup ls --sink 'sqlite:/srv/shop.db?id=shop' --json
+
+Exit status:
+  0   listed, also when a receiver cannot be reached
+  1   there is no such resource
+  69  the authority cannot be reached";
+
+const COLUMNS: [Column; 3] = [Column::flexible("RECEIVER"), Column::text("SEALED"), Column::flexible("IT SAYS ITSELF")];
 
 /// One receiver, seen from both sides.
 struct Row<'a> {
@@ -49,34 +59,36 @@ impl Args {
         let rows: Vec<_> = rows.collect();
         if self.json {
             let rows: Vec<_> = rows.iter().map(|row| row.json(lease)).collect();
-            let phase = lease.phase.name();
-            println!(
-                "{}",
-                json!({
-                    "resource": resource.as_str(), "phase": phase, "epoch": lease.epoch.get(), "receivers": rows,
-                })
-            );
+            Out::new().json(&json!({
+                "resource": resource.as_str(),
+                "phase": lease.phase.name(),
+                "epoch": lease.epoch.get(),
+                "receivers": rows,
+            }))?;
             return Ok(Exit::Success);
         }
         if rows.is_empty() {
-            println!("{resource} has no receivers.");
+            say("sinks", format_args!("{resource} has no receivers"));
+            return Ok(Exit::Success);
         }
-        let width = rows.iter().map(|row| row.id.as_str().chars().count()).max().unwrap_or(0);
+        let mut table = Table::new(width(), &COLUMNS);
         for row in &rows {
-            println!("{:width$}  {:8}  {}", row.id.as_str(), row.sealed(lease), row.says(lease));
+            let (sealed, tint) = row.sealed(lease);
+            table.row(vec![clean(row.id.as_str()), mark(tint, sealed), clean(&row.says(lease))]);
         }
+        Out::new().write(&table.draw())?;
         Ok(Exit::Success)
     }
 }
 
 impl Row<'_> {
     /// What the authority knows.
-    fn sealed(&self, lease: &LeaseRecord) -> &'static str {
+    fn sealed(&self, lease: &LeaseRecord) -> (&'static str, Tint) {
         match (lease.is_granted(), self.mark.sealed, &self.mark.bound) {
-            (false, _, _) => "-",
-            (true, true, _) => "sealed",
-            (true, false, Some(_)) => "bound",
-            (true, false, None) => "unsealed",
+            (false, _, _) => ("-", Tint::Faint),
+            (true, true, _) => ("sealed", Tint::Good),
+            (true, false, Some(_)) => ("bound", Tint::Warn),
+            (true, false, None) => ("unsealed", Tint::Warn),
         }
     }
 

@@ -30,7 +30,7 @@ fn listed(help: &str) -> impl Iterator<Item = String> {
 }
 
 /// All verbs with their help, and theirs: `[]` is the command itself.
-fn all() -> Vec<(Vec<String>, String)> {
+pub(crate) fn all() -> Vec<(Vec<String>, String)> {
     let mut all = vec![(Vec::new(), help(&[]))];
     let mut at = 0;
     while let Some((verb, text)) = all.get(at) {

@@ -40,9 +40,9 @@ fn ls_lists_what_was_asked_for() {
 fn an_empty_list_says_so_and_is_an_empty_list() {
     let stage = Stage::new();
     for (args, said) in [
-        (&["ls"][..], "no resource was ever granted at sqlite:"),
-        (&["ls", "x", "--held"], "no resource is held whose name begins with \"x\" at sqlite:"),
-        (&["ls", "--mine", "--owner", "me@here"], "no resource is granted to me@here at sqlite:"),
+        (&["ls"][..], "tenure ls: no resource was ever granted at sqlite:"),
+        (&["ls", "x", "--held"], "tenure ls: no resource is held whose name begins with \"x\" at sqlite:"),
+        (&["ls", "--mine", "--owner", "me@here"], "tenure ls: no resource is granted to me@here at sqlite:"),
     ] {
         let output = stage.run(args);
         assert!(output.status.success() && output.stdout.is_empty(), "{args:?}");
@@ -159,7 +159,7 @@ fn history_is_oldest_first_and_may_be_cut() {
     assert_eq!(numbers(&["nightly", "-n", "2"]), nightly[nightly.len() - 2..]);
     let output = stage.run(&["history", "no such"]);
     assert!(output.status.success() && output.stdout.is_empty());
-    assert_eq!(stderr(&output), "the history has no row about no such\n");
+    assert_eq!(stderr(&output), "tenure history: the history has no row about no such\n");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod site;
 mod child;
 mod demo;
 mod first_page;
+mod forms;
 mod help;
 mod look;
 mod operate;

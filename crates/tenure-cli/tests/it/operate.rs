@@ -160,7 +160,7 @@ fn a_completed_resource_is_opened_again_with_its_outcome_shown() {
     let reopen = ["reopen", JOB, "--reason", "the source was corrected"];
     site.tenure(&reopen).ended(1).with(&["nothing to open again", "nobody ever held it"]);
     let lease = hold(&worker, JOB, &[]);
-    site.tenure(&reopen).ended(1).with(&["alice", "holds it under epoch 1"]);
+    site.tenure(&reopen).ended(1).with(&["nightly is held by alice, under epoch 1"]);
     lease.complete("version 12").unwrap();
     takeover(&site, &[]).ended(1).with(&["has completed it", "version 12"]);
     site.tenure(&reopen).ended(0).with(&["Open again: nightly", "alice", "epoch 1", "version 12"]);
@@ -226,7 +226,7 @@ fn a_reopened_receiver_accepts_nothing_until_it_is_sealed_again_and_that_is_reco
     assert_eq!(std::fs::read(site.path("out/nightly")).unwrap(), b"before");
     site.tenure(&["sinks", JOB, "ls"]).ended(0).with(&["unsealed", "was reopened since epoch 1 was sealed"]);
     let doctor = site.tenure(&["doctor"]).ended(0).with(&["2 receiver(s) of what is held are not sealed"]);
-    assert!(doctor.out.contains("warn  seals"), "{doctor:?}");
+    assert!(doctor.out.contains("warn     seals"), "{doctor:?}");
     let whys: Vec<_> = site.history().into_iter().filter(|row| row.event == Event::SinkReopened).collect();
     assert_eq!(whys.len(), 2);
     assert!(whys.iter().all(|row| row.why.as_ref().unwrap().as_str() == format!("{out}: restored from Monday")));
@@ -265,7 +265,7 @@ fn a_well_kept_site_passes_the_doctor_and_a_broken_one_is_told_what_to_do() {
     let bad = site.path("bad.toml");
     std::fs::write(&bad, "ttl = \"48h\"").unwrap();
     let said = site.tenure(&["doctor", "--config", bad.to_str().unwrap(), "--sink", "file:nowhere"]).ended(1);
-    said.with(&["fail  ttl", "fail  receiver", "file:nowhere", "bad.toml is used"]);
+    said.with(&["fail     ttl", "fail     receiver", "file:nowhere", "bad.toml is used"]);
     drop(lease);
 }
 
@@ -274,6 +274,6 @@ fn the_doctor_makes_no_authority_where_none_is() {
     let site = Site::new();
     let url = format!("sqlite:{}?create=true", site.path("none.db").display());
     let said = site.tenure(&["doctor", "--authority", &url]).ended(1);
-    said.with(&["fail  authority", "there is no store", "named by --authority", "`tenure run` makes it"]);
+    said.with(&["fail     authority", "there is no store", "named by --authority", "`tenure run` makes it"]);
     assert!(!site.path("none.db").exists());
 }

@@ -125,7 +125,11 @@ pub(crate) fn state(pid: Pid) -> Option<char> {
 pub(crate) fn stands_still(pid: Pid) -> bool {
     match state(pid) {
         Some('T') => true,
-        Some('D') => children(pid).into_iter().all(|child| !is_alive(child) || stands_still(child)),
+        // Each start of a program makes a shell wait so for a moment, also when nothing is stopped.
+        Some('D') => {
+            let children: Vec<_> = children(pid).into_iter().filter(|child| is_alive(*child)).collect();
+            !children.is_empty() && children.into_iter().all(stands_still)
+        }
         _ => false,
     }
 }

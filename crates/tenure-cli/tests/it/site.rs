@@ -58,7 +58,7 @@ impl Site {
         for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
             command.env(variable, self.path(variable));
         }
-        command.env("TENURE_AUTHORITY", self.authority()).env("USER", "op").stdin(Stdio::null());
+        command.env("COLUMNS", "160").env("TENURE_AUTHORITY", self.authority()).env("USER", "op").stdin(Stdio::null());
         command
     }
 

@@ -134,7 +134,10 @@ fn a_dry_run_checks_everything_and_makes_nothing() {
     let output = import(&stage, &stage.path("a"), "b.db", &["--dry-run"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let said = redacted(&stderr(&output));
-    assert!(said.starts_with("would import 29 rows and 7 resources of <store> into a new store; "), "{said}");
+    assert!(
+        said.starts_with("tenure import: would import 29 rows and 7 resources of <store> into a new store; "),
+        "{said}"
+    );
     assert!(!stage.path("b.db").exists());
     let output = stage.run(&["import", "a", "--dry-run"]);
     assert_eq!(output.status.code(), Some(65), "{}", stderr(&output));
