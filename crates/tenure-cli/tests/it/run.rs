@@ -85,12 +85,20 @@ impl Running {
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         let status = self.child.wait().unwrap();
-        for line in self.lines {
+        for line in &self.lines {
             self.heard += &line;
             self.heard.push('\n');
         }
         let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap();
-        Said { code, out: self.heard, err }
+        Said { code, out: std::mem::take(&mut self.heard), err }
+    }
+}
+
+/// A test that fails leaves nothing behind: the watchdog ends the command of a run that is killed.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
