@@ -117,6 +117,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         id: "R2",
+        what: "a command that is to be stopped is stopped late",
+        file: WATCHDOG,
+        find: "Phase::Running if now >= self.end_at && self.args.freeze => self.freeze(),",
+        replace: "Phase::Running if self.args.freeze => {\n                \
+                  if now >= self.end_at + 4_000_000_000 {\n                    \
+                  self.freeze();\n                }\n            }",
+        tests: &[Test::own(
+            "tenure_cli::run::freeze::a_command_that_is_to_be_stopped_stands_still_before_the_deadline",
+        )],
+    },
+    Mutant {
+        id: "R2",
         what: "the command does not go with its watchdog",
         file: "crates/tenure-cli/src/run/command.rs",
         find: "set_parent_process_death_signal(Some(Signal::KILL))",
