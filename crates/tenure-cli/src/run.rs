@@ -2,6 +2,8 @@
 
 mod back;
 mod command;
+mod ending;
+mod family;
 mod foreground;
 mod hook;
 mod keep;
@@ -11,6 +13,7 @@ mod report;
 pub(crate) mod signals;
 mod token_file;
 pub(crate) mod tree;
+mod voice;
 mod watchdog;
 
 pub(crate) use command::Args as CommandArgs;
@@ -24,13 +27,14 @@ use crate::refusal::Holder;
 use crate::span::{self, Span};
 use keep::{Event, Keep};
 use plan::Plan;
-use report::{not_started, say};
+use report::{not_started, say, say_json};
 use std::ffi::OsString;
 use std::future::IntoFuture;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::Duration;
 use tenure::blocking::wait_for;
 use tenure::core::decide::Refusal;
@@ -149,7 +153,7 @@ impl Args {
             Err(NotStarted { exit, why, holder }) => {
                 say(&why);
                 if self.json {
-                    eprintln!("{}", not_started(&self.resource, exit, &why, holder.as_deref()));
+                    say_json(&not_started(&self.resource, exit, &why, holder.as_deref()));
                 }
                 Ok(exit)
             }
@@ -171,7 +175,10 @@ impl Args {
         };
         report.say();
         if self.json {
-            eprintln!("{}", report.json());
+            say_json(&report.json());
+        }
+        if let Some(signal) = report.interrupted {
+            foreground::end_by(signal);
         }
         Ok(report.exit())
     }
@@ -236,7 +243,7 @@ fn attempt(
 ) -> Result<Result<Lease, AcquireError>, NotStarted> {
     let (cancel, wish, nudge) = (CancellationToken::new(), task.wish(wait), tell.clone());
     let (answer, answered) = channel();
-    let asking = std::thread::spawn({
+    let asking = thread::Builder::new().name("acquire".into()).spawn({
         let cancel = cancel.clone();
         move || {
             // The answer first: whoever is nudged finds it.
@@ -244,6 +251,7 @@ fn attempt(
             drop(nudge.send(Event::Nudge));
         }
     });
+    let asking = asking.map_err(no_thread)?;
     loop {
         let event = events.recv();
         if let Ok(Some(answer)) = answered.try_recv() {
@@ -298,7 +306,10 @@ fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStar
     let (tell, told) = channel();
     let (setup, owner) = (setup.clone(), owner.clone());
     let url = setup.url.clone();
-    std::thread::spawn(move || drop(tell.send(setup.connect(&owner))));
+    thread::Builder::new()
+        .name("connect".into())
+        .spawn(move || drop(tell.send(setup.connect(&owner))))
+        .map_err(no_thread)?;
     match told.recv_timeout(bound) {
         Ok(connected) => Ok(connected?),
         Err(_) => {
@@ -306,6 +317,10 @@ fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStar
                 .into())
         }
     }
+}
+
+fn no_thread(error: std::io::Error) -> Problem {
+    Problem::failure(format_args!("the system refuses a thread ({error}): raise the limit on processes"))
 }
 
 /// Whether there is such a program, looked for as the system does. It may be refused still when it is started.

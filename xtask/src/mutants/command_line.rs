@@ -109,10 +109,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "R2",
         what: "whoever has left the group is killed late",
         file: WATCHDOG,
-        find: "let others = others.unwrap_or_else(|| tree::descendants(self.own));",
-        replace: "let late = self.gone.killed_at.is_some_and(|at| now() > at + 4_000_000_000);\n        \
-                  let others = others.unwrap_or_else(|| tree::descendants(self.own));\n        \
-                  let others = others.into_iter().filter(|_| late).collect::<Vec<_>>();",
+        find: "let refused = self.family.kill();",
+        replace: "self.family.signal_group(Signal::KILL);\n        \
+                  let late = self.gone.killed_at.is_some_and(|at| now() > at + 4_000_000_000);\n        \
+                  let refused = if late { self.family.kill() } else { Vec::new() };",
         tests: &[STOPPED],
     },
     Mutant {
@@ -149,8 +149,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "R4",
         what: "a takeover that is over already is not looked for",
         file: "crates/tenure-cli/src/run/back.rs",
-        find: ".all(|row| row.actor.as_ref().is_some_and(|actor| actor.as_str() == mine))",
-        replace: ".all(|row| row.actor.as_ref().is_some_and(|actor| !actor.as_str().is_empty() || mine.is_empty()))",
+        find: ".all(is_mine)",
+        replace: ".all(|row| row.session.is_some() || is_mine(row))",
         tests: &[Test::own("tenure_cli::run::freeze::a_takeover_that_is_over_already_is_a_takeover")],
     },
     Mutant {

@@ -85,7 +85,7 @@ impl Running {
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         let status = self.child.wait().unwrap();
-        for line in &self.lines {
+        for line in self.lines.iter() {
             self.heard += &line;
             self.heard.push('\n');
         }
@@ -94,7 +94,7 @@ impl Running {
     }
 }
 
-/// A test that fails leaves nothing behind: the watchdog ends the command of a run that is killed.
+/// A test that fails leaves no run behind, and a killed run's watchdog ends its command.
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -144,7 +144,7 @@ pub(crate) fn watchdog(run: Pid) -> Pid {
     found.unwrap()
 }
 
-fn children(parent: Pid) -> Vec<Pid> {
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{0}/task", parent.as_raw_pid());
     let lists = std::fs::read_dir(Path::new(&tasks)).into_iter().flatten().flatten();
     let lists = lists.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

@@ -1,4 +1,4 @@
-use super::{Running, account, is_alive, pid, state};
+use super::{Running, account, children, is_alive, pid, state};
 use crate::rig::until;
 use crate::site::{Site, hold};
 use rustix::process::{Pid, Signal};
@@ -6,7 +6,11 @@ use tenure::authority::BootClock;
 
 /// Stopped; or, a shell that was stopped while it started a program, waiting for that program, which is stopped.
 fn stands_still(pid: Pid) -> bool {
-    matches!(state(pid), Some('T' | 'D'))
+    match state(pid) {
+        Some('T') => true,
+        Some('D') => children(pid).into_iter().all(|child| state(child) == Some('T')),
+        _ => false,
+    }
 }
 
 /// A 6 TB first backup died because the laptop slept longer than the lease, with nobody else there (restic #4274). Stopping
