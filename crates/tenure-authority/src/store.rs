@@ -8,7 +8,7 @@ pub mod memory;
 mod address;
 mod import;
 
-pub use address::{connect, escaped, shared};
+pub use address::{connect, shared};
 pub use import::{Import, ImportError, Source};
 
 use crate::WallTime;

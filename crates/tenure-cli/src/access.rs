@@ -6,7 +6,7 @@ use crate::settings::{self, Color, Settings};
 use std::path::PathBuf;
 use tenure::authority::{Authority, Clock, store};
 use tenure::blocking::wait_for;
-use tenure::core::Actor;
+use tenure::core::{Actor, address};
 
 /// Said of each option and not once of all: what a verb declares behind these would otherwise stand under it as well.
 const HEADING: &str = "Authority";
@@ -74,7 +74,7 @@ impl Setup {
 
     /// The same for what makes no sense where nothing was ever held: a store that is not there is not made.
     pub(crate) fn existing(&self) -> Result<Authority, Problem> {
-        Ok(Authority::new(store::connect(&without_create(&self.url), Clock::from_env()?)?))
+        Ok(Authority::new(store::connect(&self.shared_url(), Clock::from_env()?)?))
     }
 
     /// Connects as a worker.
@@ -99,12 +99,6 @@ impl Setup {
     }
 }
 
-fn without_create(url: &str) -> String {
-    let Some((place, parameters)) = url.split_once('?') else { return url.to_owned() };
-    let others: Vec<_> = parameters.split('&').filter(|parameter| !parameter.starts_with("create=")).collect();
-    if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) }
-}
-
 fn usual_authority() -> Result<String, Problem> {
     let nowhere =
         || Problem::usage("no authority is named, and there is no home folder to keep one in: give --authority URL");
@@ -112,8 +106,5 @@ fn usual_authority() -> Result<String, Problem> {
     std::fs::create_dir_all(&folder)
         .map_err(|error| Problem::failure(format_args!("{} cannot be made: {error}", folder.display())))?;
     let path = folder.join("authority.db");
-    Ok(format!("sqlite:{}?create=true", store::escaped(&path.to_string_lossy())))
+    Ok(format!("sqlite:{}?create=true", address::escaped(&path.to_string_lossy())))
 }
-
-#[cfg(test)]
-mod tests;

@@ -226,7 +226,7 @@ impl OwnAuthority {
         let folder = tempfile::Builder::new().prefix("tenure-probe-").tempdir();
         let folder = folder.map_err(|error| Problem::failure(format_args!("no temporary folder: {error}")))?;
         let path = folder.path().join("authority.db");
-        let url = format!("sqlite:{}?create=true", store::escaped(&path.to_string_lossy()));
+        let url = format!("sqlite:{}?create=true", tenure::core::address::escaped(&path.to_string_lossy()));
         store::connect(&url, Clock::from_env()?)?;
         Ok(Self { url: store::shared(&url), _folder: folder })
     }

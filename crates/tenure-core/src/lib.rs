@@ -26,6 +26,7 @@
 
 extern crate alloc;
 
+pub mod address;
 pub mod decide;
 pub mod fence;
 pub mod holder;

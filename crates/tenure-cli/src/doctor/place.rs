@@ -4,6 +4,7 @@ use super::finding::Finding;
 use rustix::fs::{Access, StatVfs, access, statfs, statvfs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tenure::core::address::Address;
 
 /// A swap fails below it, since the log of the file grows before it is written back.
 const ROOM_MIN: u64 = 16 << 20;
@@ -28,21 +29,8 @@ const RAMFS: u64 = 0x8584_58f6;
 
 /// The file of a `sqlite:` address; `None` for another one, or for one that opening it will complain of.
 pub(super) fn path_of(url: &str) -> Option<PathBuf> {
-    let path = url.strip_prefix("sqlite:")?;
-    let path = path.split_once('?').map_or(path, |(path, _)| path);
-    let path = path.strip_prefix("//").unwrap_or(path);
-    let mut plain = Vec::with_capacity(path.len());
-    let mut bytes = path.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            plain.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(bytes.next()?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let (high, low) = (digit()?, digit()?);
-        plain.push(high * 16 + low);
-    }
-    String::from_utf8(plain).ok().filter(|path| !path.is_empty()).map(PathBuf::from)
+    let address = Address::parse(url).ok().filter(|address| address.scheme() == "sqlite")?;
+    address.place().ok().map(PathBuf::from)
 }
 
 pub(super) fn look(path: &Path) -> Vec<Finding> {

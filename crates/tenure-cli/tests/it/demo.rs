@@ -1,3 +1,4 @@
+use crate::site::stderr;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,10 +9,6 @@ fn tenure(args: &[&str]) -> Output {
 
 fn published() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/published.json")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The incident: the panel says "success, by the new worker", and the document holds the old worker's text.

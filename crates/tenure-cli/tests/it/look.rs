@@ -4,8 +4,9 @@ mod following;
 mod moving;
 mod stage;
 
+use crate::site::stderr;
 use serde_json::Value;
-use stage::{DAY, Stage, all_states, redacted, stderr};
+use stage::{DAY, Stage, all_states, redacted};
 use std::process::{Command, Stdio};
 
 #[test]

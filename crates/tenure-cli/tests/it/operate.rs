@@ -184,6 +184,8 @@ fn the_receivers_are_listed_from_both_sides() {
     assert_eq!((&row(&out)["agreement"], &row(&out)["sealed"]), (&json!("same"), &json!(true)));
     assert_eq!(row(&out)["there"]["grant"], lease.token().grant.to_string());
     assert_eq!(row(&dead)["agreement"], "unreached");
+    let tinted = site.tenure(&["sinks", JOB, "ls", "--color", "always"]).ended(0);
+    assert!(tinted.out.contains("\u{1b}[32msealed\u{1b}[0m"), "{tinted:?}");
     site.tenure(&["sinks", "unknown", "ls"]).ended(1).with(&["there is no unknown"]);
 }
 
@@ -261,6 +263,11 @@ fn a_well_kept_site_passes_the_doctor_and_a_broken_one_is_told_what_to_do() {
         "1 known, 1 held now",
         "agrees with the authority",
     ]);
+    let tinted = site.tenure(&["doctor", "--color", "always"]).ended(0);
+    assert!(tinted.out.contains("\u{1b}[32mok\u{1b}[0m"), "{tinted:?}");
+    let narrow = site.command(&["doctor"]).env("COLUMNS", "70").output().unwrap();
+    let narrow = String::from_utf8(narrow.stdout).unwrap();
+    assert!(narrow.lines().all(|line| line.chars().count() <= 70), "{narrow}");
     // A receiver that is restored from a copy, a ttl above what is allowed, and a receiver that was never there.
     let bad = site.path("bad.toml");
     std::fs::write(&bad, "ttl = \"48h\"").unwrap();

@@ -3,9 +3,10 @@
 mod endings;
 mod workers;
 
+use crate::site::{self, stderr};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// The marker of a shell worker. A goes on only after it was stopped and woken, however slow this machine is.
@@ -51,15 +52,8 @@ impl Scene {
 
     /// A program in the scene's folder that knows nothing of the user's own settings.
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        let ours = |name: &str| name.starts_with("TENURE_") || name == "COLUMNS" || name == "NO_COLOR";
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
-            command.env_remove(name);
-        }
-        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TMPDIR"] {
-            command.env(name, self.folder.path());
-        }
-        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        let mut command = site::program(program, self.folder.path());
+        command.env("TMPDIR", self.folder.path());
         command
     }
 
@@ -67,7 +61,7 @@ impl Scene {
     fn judge(&self, words: &[&str], worker: &[&str]) -> Judged {
         let words: Vec<&str> = ["--json"].into_iter().chain(words.iter().copied()).collect();
         let output = self.probe(&words, worker).output().unwrap();
-        let told = told(&output);
+        let told = stderr(&output);
         let json = serde_json::from_slice(&output.stdout).expect(&told);
         Judged { exit: output.status.code(), json, told }
     }
@@ -111,10 +105,6 @@ impl Judged {
     fn evidence(&self) -> Vec<&str> {
         self.round()["evidence"].as_array().unwrap().iter().map(|evidence| evidence["kind"].as_str().unwrap()).collect()
     }
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn examples() -> PathBuf {

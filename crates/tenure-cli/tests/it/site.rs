@@ -1,6 +1,6 @@
 use serde_json::Value;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use tenure::blocking::{Lease, Tenure, wait_for};
@@ -49,16 +49,8 @@ impl Site {
 
     /// The command, in an environment that nothing leaks into.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        let outside = std::env::vars_os().map(|(name, _)| name);
-        for name in outside.filter(|name| name.to_string_lossy().starts_with("TENURE_")) {
-            command.env_remove(name);
-        }
-        command.args(args).current_dir(self.folder.path()).env("HOME", self.folder.path());
-        for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
-            command.env(variable, self.path(variable));
-        }
-        command.env("COLUMNS", "160").env("TENURE_AUTHORITY", self.authority()).env("USER", "op").stdin(Stdio::null());
+        let mut command = program(env!("CARGO_BIN_EXE_tenure"), self.folder.path());
+        command.args(args).env("COLUMNS", "160").env("TENURE_AUTHORITY", self.authority()).env("USER", "op");
         command
     }
 
@@ -88,10 +80,30 @@ impl Site {
     }
 }
 
+/// A program in a folder, which reads nothing and finds no settings but what is in that folder.
+pub(crate) fn program(name: &str, folder: &Path) -> Command {
+    let mut command = Command::new(name);
+    let ours = |name: &str| {
+        ["TENURE_", "CLICOLOR"].iter().any(|ours| name.starts_with(ours)) || ["COLUMNS", "NO_COLOR"].contains(&name)
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(ours)) {
+        command.env_remove(name);
+    }
+    for variable in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
+        command.env(variable, folder.join(variable));
+    }
+    command.env("HOME", folder).current_dir(folder).stdin(Stdio::null());
+    command
+}
+
 /// Acquires with receivers that are sealed first.
 pub(crate) fn hold(worker: &Tenure, resource: &str, sinks: &[&str]) -> Lease {
     let wish = sinks.iter().fold(worker.wish(resource), |wish, url| wish.sink(tenure::sink::connect(url).unwrap()));
     worker.acquire(wish).unwrap()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// What a command said.

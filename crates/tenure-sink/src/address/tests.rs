@@ -1,6 +1,5 @@
-use super::{connect, span};
+use super::connect;
 use crate::SinkError;
-use std::time::Duration;
 
 #[test]
 fn nonsense_is_refused_and_the_message_says_what_would_be_right() {
@@ -27,15 +26,6 @@ fn nonsense_is_refused_and_the_message_says_what_would_be_right() {
     }
 }
 
-#[test]
-fn spans_are_a_number_and_a_unit() {
-    assert_eq!(span("250ms"), Some(Duration::from_millis(250)));
-    assert_eq!(span("1d"), Some(Duration::from_hours(24)));
-    for wrong in ["", "5", "s", "-1s", "1.5h", "5 s", "99999999999999999999d", "9999999999999999d"] {
-        assert_eq!(span(wrong), None, "{wrong:?}");
-    }
-}
-
 #[cfg(not(feature = "file"))]
 #[test]
 fn a_file_sink_needs_its_feature() {
@@ -50,8 +40,9 @@ fn a_sqlite_sink_needs_its_feature() {
 
 #[cfg(all(feature = "file", feature = "sqlite"))]
 mod opened {
-    use super::super::{Opened, connect, escaped, open};
+    use super::super::{Opened, connect, open};
     use crate::SinkError;
+    use tenure_core::address::escaped;
     use tenure_core::fence::Rule;
 
     #[test]

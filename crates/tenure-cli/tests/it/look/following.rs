@@ -1,4 +1,5 @@
 use super::stage::{DAY, Stage};
+use crate::rig::until;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ExitStatus, Stdio};
@@ -100,6 +101,11 @@ fn a_follower_ends_when_nobody_reads_any_more() {
     stdout.read_line(&mut line).unwrap();
     assert!(line.contains("opened"), "{line}");
     drop(stdout);
-    let status = stage.until(|| follower.0.try_wait().unwrap());
+    let mut status = None;
+    until("it has ended", || {
+        status = follower.0.try_wait().unwrap();
+        status.is_some()
+    });
+    let status = status.unwrap();
     assert_eq!(status.code(), Some(0));
 }

@@ -1,4 +1,5 @@
-use super::stage::{DAY, Stage, all_states, name, redacted, stderr};
+use super::stage::{DAY, Stage, all_states, name, redacted};
+use crate::site::stderr;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,11 +1,14 @@
 //! A real store in a temporary folder, workers that hold what the tests look at, and the command beside it.
 
+use crate::rig::until;
+use crate::site::{program, stderr};
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Duration;
 use tempfile::TempDir;
+use tenure::Outcome;
 use tenure::authority::{Authority, Clock};
 use tenure::blocking::wait_for;
 use tenure::core::decide::{Keys, Refusal, Reply, Request};
@@ -13,7 +16,6 @@ use tenure::core::record::{Owner, Seen};
 use tenure::core::{
     Actor, Generation, GrantId, InstanceId, OwnerName, Reason, ResourceName, SessionId, SinkId, Token, Ttl,
 };
-use tenure::{Epoch, Outcome};
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 
@@ -41,18 +43,8 @@ impl Stage {
 
     /// The command, in an environment that holds nothing of the machine's.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        for (name, _) in std::env::vars_os() {
-            let ours = name.to_str().is_some_and(|name| name.starts_with("TENURE_") || name.starts_with("CLICOLOR"));
-            if ours || name == "NO_COLOR" {
-                command.env_remove(name);
-            }
-        }
-        for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
-            command.env(name, self.folder.path());
-        }
-        command.env("TZ", "UTC").env("COLUMNS", "140").env("TENURE_AUTHORITY", self.url());
-        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        let mut command = program(env!("CARGO_BIN_EXE_tenure"), self.folder.path());
+        command.args(args).env("TZ", "UTC").env("COLUMNS", "140").env("TENURE_AUTHORITY", self.url());
         command
     }
 
@@ -156,9 +148,8 @@ pub(crate) fn all_states() -> Stage {
     let stage = Stage::new();
     let short = Ttl::MIN.get();
     stage.worker(1, "carol@web3/77", short).acquire("lost", &[]);
-    let second = stage.until(|| stage.take_over_lost(2, short));
-    assert_eq!(second, Epoch::new(2).unwrap());
-    stage.until(|| (stage.json(&["ls", "lost", "--expired", "--json"])["resources"][0]["epoch"] == 2).then_some(()));
+    until("it is taken over once its deadline has passed", || stage.take_over_lost(2, short));
+    until("and lost again", || stage.json(&["ls", "lost", "--expired", "--json"])["resources"][0]["epoch"] == 2);
     let alice = stage.worker(3, "alice@web1/4711", DAY);
     alice.release(&alice.acquire("free", &[]));
     let token = alice.acquire("index/tenant-7", &["documents", "file:/srv/out"]);
@@ -180,30 +171,18 @@ pub(crate) fn all_states() -> Stage {
 
 impl Stage {
     /// Takes `lost` over once its holder's deadline has passed.
-    fn take_over_lost(&self, n: u64, ttl: Duration) -> Option<Epoch> {
+    fn take_over_lost(&self, n: u64, ttl: Duration) -> bool {
         let read = wait_for(self.authority.inspect(&name("lost"))).unwrap();
         let overdue = read.view.holder.as_ref().is_some_and(|holder| read.now.reached(&holder.deadline));
-        overdue.then(|| self.worker(n, "carol@web3/78", ttl).acquire("lost", &[]).epoch)
-    }
-
-    /// Asks until there is an answer, within a bound.
-    pub(crate) fn until<T>(&self, mut answer: impl FnMut() -> Option<T>) -> T {
-        for _ in 0..10_000 {
-            if let Some(answer) = answer() {
-                return answer;
-            }
-            std::thread::park_timeout(Duration::from_millis(2));
+        if overdue {
+            assert_eq!(self.worker(n, "carol@web3/78", ttl).acquire("lost", &[]).epoch.get(), 2);
         }
-        panic!("it never came");
+        overdue
     }
 }
 
 pub(crate) fn name(resource: &str) -> ResourceName {
     ResourceName::new(resource).unwrap()
-}
-
-pub(crate) fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// What differs from run to run is put out: times, spans, the store's own id. Runs of spaces and of bars become one, since

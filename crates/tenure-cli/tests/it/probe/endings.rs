@@ -1,6 +1,6 @@
 //! What a probe leaves behind: nothing that is stopped, and nothing that runs.
 
-use super::{Scene, script, told};
+use super::{Scene, script, stderr};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -109,14 +109,14 @@ fn a_command_line_that_makes_no_sense_starts_nothing() {
     ];
     for (words, why) in wrong {
         let output = scene.probe(words, &mark).output().unwrap();
-        let told = told(&output);
+        let told = stderr(&output);
         assert!(matches!(output.status.code(), Some(64 | 69)), "{words:?}: {told}");
         assert!(told.contains(why) && output.stdout.is_empty(), "{words:?}: {told}");
         assert!(!scene.path("started").exists(), "{words:?}");
     }
     let output = scene.probe(&["--read", "true"], &["no-such-worker"]).output().unwrap();
     assert_eq!(output.status.code(), Some(64));
-    assert!(told(&output).contains("the worker \"no-such-worker\" cannot be started"), "{}", told(&output));
+    assert!(stderr(&output).contains("the worker \"no-such-worker\" cannot be started"), "{}", stderr(&output));
     nothing_is_left(&scene, 0);
 }
 

@@ -1,6 +1,6 @@
 //! The workers of `examples/probe`, and others that are right or wrong in one thing.
 
-use super::{Judged, Scene, examples, script, told};
+use super::{Judged, Scene, examples, script, stderr};
 
 /// Writes whatever it is, to the file `out`.
 const CARELESS: &str = "READY; echo $TENURE_PROBE_WORKER >out; echo wrote it";
@@ -250,9 +250,13 @@ fn people_read_a_table_on_stdout_and_what_happens_on_stderr() {
     for part in ["A was woken and has ended  \"A\"   <- overwritten", "FAIL: A's late write landed"] {
         assert!(table.contains(part), "{table}");
     }
-    assert!(told(&output).contains("A | ready") && told(&output).contains("A is woken after"), "{}", told(&output));
+    assert!(
+        stderr(&output).contains("A | ready") && stderr(&output).contains("A is woken after"),
+        "{}",
+        stderr(&output)
+    );
     let output = scene.probe(&with(&["--no-lease", "--quiet"]), &["sh", "-c", &script(CARELESS)]).output().unwrap();
-    assert_eq!(told(&output), "");
+    assert_eq!(stderr(&output), "");
 }
 
 /// Replaces what differs from run to run.
@@ -333,6 +337,6 @@ fn the_page_beside_the_workers_shows_what_they_do() {
     for (command, shown) in typed {
         let output = scene.shell(&command).env("PATH", &path).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(words(&printed), words(&shown), "{command}\n{printed}{}", told(&output));
+        assert_eq!(words(&printed), words(&shown), "{command}\n{printed}{}", stderr(&output));
     }
 }
