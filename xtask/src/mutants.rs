@@ -4,6 +4,7 @@
 //! A mutant that no longer fits the tree is a finding of [`check`], which `cargo xtask test` applies.
 
 mod binaries;
+mod command_line;
 mod copy;
 mod core;
 mod holder;
@@ -60,7 +61,7 @@ impl Test {
 /// All mutants, in an order in which little has to be built anew: by the package that is changed.
 #[must_use]
 pub fn all() -> Vec<Mutant> {
-    [core::MUTANTS, sinks::MUTANTS, stores::MUTANTS, holder::MUTANTS].concat()
+    [core::MUTANTS, sinks::MUTANTS, stores::MUTANTS, holder::MUTANTS, command_line::MUTANTS].concat()
 }
 
 /// Finds guarantees that no mutant breaks, and mutants that do not fit the tree or name tests that the guarantee does not.

@@ -1,5 +1,7 @@
 //! Who asks, as people read it: `name@host`, and for one run of a command `name@host/pid`.
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::fmt;
 
 /// A name and a host, perhaps with the process that holds. The protocol does not look into it: it only lets a refusal say
@@ -24,9 +26,9 @@ impl Who {
         Self { place, pid: None }
     }
 
-    /// The same for this process.
+    /// The same for this process. In a namespace of its own its number means nothing to others, and is left out.
     pub(crate) fn process(self) -> Self {
-        Self { pid: Some(std::process::id()), ..self }
+        Self { pid: sees_the_hosts_processes().then(std::process::id), ..self }
     }
 
     /// Reads what an owner's name says.
@@ -45,8 +47,10 @@ impl Who {
 
     /// Whether its process is there; `None` when that cannot be known from here.
     pub(crate) fn is_running(&self) -> Option<bool> {
-        let pid = self.pid.filter(|_| self.is_on_this_host())?;
-        Some(std::path::Path::new(&format!("/proc/{pid}")).exists())
+        let pid = self.pid.filter(|_| self.is_on_this_host() && sees_the_hosts_processes())?;
+        // Asked of the system, not read in /proc, which may hide what belongs to others.
+        let asked = i32::try_from(pid).ok().and_then(Pid::from_raw).map(test_kill_process);
+        Some(matches!(asked, Some(Ok(()) | Err(Errno::PERM))))
     }
 }
 
@@ -55,6 +59,12 @@ impl fmt::Display for Who {
         f.write_str(&self.place)?;
         self.pid.map_or(Ok(()), |pid| write!(f, "/{pid}"))
     }
+}
+
+/// Whether numbers of processes are those of the host, and not of a container.
+fn sees_the_hosts_processes() -> bool {
+    // PROC_PID_INIT_INO of the kernel's proc_ns.h: the first namespace has this number on every machine.
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == "pid:[4026531836]")
 }
 
 /// This machine's name, as in its prompt.

@@ -2,6 +2,8 @@
 
 mod back;
 mod command;
+mod ending;
+mod family;
 mod foreground;
 mod hook;
 mod keep;
@@ -11,6 +13,7 @@ mod report;
 pub(crate) mod signals;
 mod token_file;
 pub(crate) mod tree;
+mod voice;
 mod watchdog;
 
 pub(crate) use command::Args as CommandArgs;
@@ -32,6 +35,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::Duration;
 use tenure::blocking::wait_for;
 use tenure::core::decide::Refusal;
@@ -175,6 +179,9 @@ impl Args {
         if self.json {
             account(&report.json());
         }
+        if let Some(signal) = report.interrupted {
+            foreground::end_by(signal);
+        }
         Ok(report.exit())
     }
 
@@ -238,7 +245,7 @@ fn attempt(
 ) -> Result<Result<Lease, AcquireError>, NotStarted> {
     let (cancel, wish, nudge) = (CancellationToken::new(), task.wish(wait), tell.clone());
     let (answer, answered) = channel();
-    let asking = std::thread::spawn({
+    let asking = thread::Builder::new().name("acquire".into()).spawn({
         let cancel = cancel.clone();
         move || {
             // The answer first: whoever is nudged finds it.
@@ -246,6 +253,7 @@ fn attempt(
             drop(nudge.send(Event::Nudge));
         }
     });
+    let asking = asking.map_err(|error| no_thread(&error))?;
     loop {
         let event = events.recv();
         if let Ok(Some(answer)) = answered.try_recv() {
@@ -300,7 +308,10 @@ fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStar
     let (tell, told) = channel();
     let (setup, owner) = (setup.clone(), owner.clone());
     let url = setup.url.clone();
-    std::thread::spawn(move || drop(tell.send(setup.connect(&owner))));
+    thread::Builder::new()
+        .name("connect".into())
+        .spawn(move || drop(tell.send(setup.connect(&owner))))
+        .map_err(|error| no_thread(&error))?;
     match told.recv_timeout(bound) {
         Ok(connected) => Ok(connected?),
         Err(_) => {
@@ -308,6 +319,10 @@ fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStar
                 .into())
         }
     }
+}
+
+fn no_thread(error: &std::io::Error) -> Problem {
+    Problem::failure(format_args!("the system refuses a thread ({error}): raise the limit on processes"))
 }
 
 /// Whether there is such a program, looked for as the system does. It may be refused still when it is started.

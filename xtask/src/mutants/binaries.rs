@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::workspace;
+
 /// A test that has not ended by then hangs. The slowest one takes a tenth of it.
 const LIMIT: Duration = Duration::from_mins(4);
 
@@ -39,10 +41,12 @@ impl Binaries {
     ///
     /// What the compiler says.
     pub(super) fn build(tree: &Path, package: &str, targets: Option<&BTreeSet<&str>>) -> Result<Self, String> {
-        let wants = |name: &str| targets.is_none_or(|targets| targets.contains(name));
-        let library = package.replace('-', "_");
-        let which = [(library.as_str(), &["--lib"][..]), (INTEGRATION, &["--test", INTEGRATION])];
-        let which = which.into_iter().filter(|(name, _)| wants(name)).flat_map(|(_, args)| args);
+        let wants = |wanted: fn(&str) -> bool| targets.is_none_or(|targets| targets.iter().any(|name| wanted(name)));
+        let is_library = workspace::packages(tree)?.iter().any(|one| one.name == package && one.is_library);
+        let units = if is_library { &["--lib"][..] } else { &["--bins"] };
+        let which =
+            [(wants(|name| name != INTEGRATION), units), (wants(|name| name == INTEGRATION), &["--test", INTEGRATION])];
+        let which = which.into_iter().filter(|(wanted, _)| *wanted).flat_map(|(_, args)| args);
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let output = Command::new(cargo)
             .args(["test", "--package", package, "--all-features", "--no-run"])

@@ -151,7 +151,7 @@ impl Outcome {
 /// The order of GUARANTEES.md.
 fn place(id: &str) -> (Option<usize>, u32) {
     let (letter, number) = id.split_at_checked(1).unwrap_or_default();
-    ("ILVC".find(letter), number.parse().unwrap_or_default())
+    ("ILVCRPO".find(letter), number.parse().unwrap_or_default())
 }
 
 fn table(rows: &[(&Mutant, &Test, Outcome, u64)]) -> String {

@@ -5,8 +5,8 @@ use std::future::IntoFuture;
 use std::time::Duration;
 use tenure::authority::{HistoryQuery, Order};
 use tenure::blocking::wait_for;
-use tenure::core::decide::Refusal;
-use tenure::core::record::Event;
+use tenure::core::decide::{Keys, Refusal};
+use tenure::core::record::{Event, Transition};
 use tenure::{AcquireError, Epoch, Lease};
 use tokio_util::sync::CancellationToken;
 
@@ -67,8 +67,8 @@ impl Wish {
         }
     }
 
-    /// Whether every grant after the lost one was this run's. An attempt whose answer was lost leaves a grant behind, so the
-    /// next epoch alone would not tell.
+    /// Whether every grant after the lost one was this process's. An attempt whose answer was lost leaves a grant behind, so
+    /// the next epoch alone would not tell. Names do not count here: two hosts may have one.
     fn nobody_else_before(&self, epoch: Epoch) -> bool {
         if self.before.next().is_ok_and(|next| next == epoch) {
             return true;
@@ -79,14 +79,18 @@ impl Wish {
             limit: ROWS,
             ..HistoryQuery::default()
         };
-        let Ok(rows) = wait_for(self.task.tenure.authority().store().history(query)) else { return false };
-        let mine = self.task.owner.to_string();
+        let store = self.task.tenure.authority().store();
+        let Ok(rows) = wait_for(store.history(query)) else { return false };
         let grants = || rows.iter().map(|row| &row.transition).filter(|row| row.event == Event::Granted);
+        let is_mine = |row: &Transition| {
+            let Some(session) = row.session else { return false };
+            let keys = Keys { session: Some(session), ..Keys::default() };
+            let read = wait_for(store.read(&keys)).ok();
+            read.and_then(|read| read.view.caller).is_some_and(|session| session.owner == *self.task.tenure.owner())
+        };
         // Without the lost grant in sight, nobody can say.
         grants().any(|row| row.epoch == Some(self.before))
-            && grants()
-                .filter(|row| row.epoch > Some(self.before))
-                .all(|row| row.actor.as_ref().is_some_and(|actor| actor.as_str() == mine))
+            && grants().filter(|row| row.epoch > Some(self.before)).all(is_mine)
     }
 }
 

@@ -40,11 +40,16 @@ impl Foreground {
         self.command.is_some()
     }
 
-    /// The command was stopped from the keyboard: the shell gets the terminal, and this process stops as well.
-    pub(super) fn stop_with_it(&self) {
+    /// The command was stopped from the keyboard: the shell gets the terminal, and this process stops as well. `false`
+    /// when nobody is there who could wake it, and it goes on.
+    pub(super) fn stop_with_it(&self) -> bool {
+        if is_orphaned() {
+            return false;
+        }
         if self.is_given() && tcsetpgrp(rustix::stdio::stdin(), getpgrp()).is_ok() {
             let _ = kill_current_process_group(Signal::TSTP);
         }
+        true
     }
 
     /// This process was woken: in the foreground again, the command is so as well.
@@ -62,6 +67,25 @@ impl Foreground {
             let _ = tcsetpgrp(rustix::stdio::stdin(), getpgrp());
         }
     }
+}
+
+/// Ends this process as the interrupt key would have, had the command not had the terminal: whoever waits for it, and all
+/// that is in its group, such as a script with a loop, hears of it too.
+pub(super) fn end_by(signal: i32) {
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        let _ = kill_current_process_group(signal);
+    }
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+}
+
+/// Whether nobody outside of this process's group, and in its session, is the parent of one in the group: then the system
+/// takes no request to stop from a terminal, since nobody would wake it again.
+fn is_orphaned() -> bool {
+    let (all, group) = (tree::all(), getpgrp().as_raw_pid());
+    let has_keeper = |process: &tree::Process| {
+        all.get(&process.parent).is_some_and(|parent| parent.group != group && parent.session == process.session)
+    };
+    !all.values().any(|process| process.group == group && has_keeper(process))
 }
 
 fn nobody_beside_us() -> bool {

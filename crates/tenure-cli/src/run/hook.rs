@@ -16,9 +16,19 @@ pub(super) const AT_MOST: Duration = Duration::from_secs(60);
 /// Runs it through a shell, with the reason in `TENURE_LOSS`, after the command is gone. Its output goes to standard
 /// error: standard output is the command's. `None` when it did not end by itself.
 pub(super) fn run(command: &OsStr, why: &str) -> io::Result<Option<Status>> {
+    run_with(command, why, [])
+}
+
+/// The same with more in its environment; the watchdog has the run's in its own.
+pub(super) fn run_with<'a>(
+    command: &OsStr,
+    why: &str,
+    environment: impl IntoIterator<Item = (&'a str, String)>,
+) -> io::Result<Option<Status>> {
     let mut hook = Command::new("sh")
         .arg("-c")
         .arg(command)
+        .envs(environment)
         .env("TENURE_LOSS", why)
         .stdin(Stdio::null())
         .stdout(io::stderr().as_fd().try_clone_to_owned()?)

@@ -1,12 +1,14 @@
 //! What a run and its watchdog tell each other, one JSON object a line, over a pair of sockets.
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
-use rustix::net::{recvmsg, sendmsg};
+use rustix::net::{recvmsg, send, sendmsg};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -23,8 +25,8 @@ pub(super) enum Order {
     Lost(String),
     /// Stop the command where it stands.
     Freeze,
-    /// Let it go on, until this instant.
-    Thaw(u64),
+    /// Let what was stopped at this instant go on until that one.
+    Thaw { since: u64, end_at: u64 },
 }
 
 /// From the watchdog to the run.
@@ -33,7 +35,7 @@ pub(super) enum Order {
 pub(super) enum Tidings {
     /// The command runs; its group has the same number.
     Started(i32),
-    /// The command was stopped by this signal, not by the watchdog.
+    /// The command was stopped by a terminal, with this signal.
     Stopped(i32),
     /// The command has ended; what it left behind is ended next.
     Ended(Status),
@@ -41,6 +43,8 @@ pub(super) enum Tidings {
     Frozen(u64),
     /// The command is being ended because the right to write is lost.
     Ending(String),
+    /// These processes cannot be ended: the system does not allow it.
+    Refused(Vec<String>),
     /// No process of the command is there any more.
     Gone(Gone),
     /// What was to be run on a loss has ended, or was ended.
@@ -73,21 +77,52 @@ pub(super) struct Gone {
 pub(super) struct Link {
     socket: UnixStream,
     pending: Vec<u8>,
+    outgoing: Vec<u8>,
 }
 
 impl Link {
     pub(super) const fn new(socket: UnixStream) -> Self {
-        Self { socket, pending: Vec::new() }
+        Self { socket, pending: Vec::new(), outgoing: Vec::new() }
     }
 
     pub(super) fn another(&self) -> io::Result<Self> {
         Ok(Self::new(self.socket.try_clone()?))
     }
 
-    pub(super) fn send(&self, message: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
-        (&self.socket).write_all(&line)
+    /// Sends a message, or keeps it for later when the other end does not read: nobody waits here for somebody who may be
+    /// stopped. An end that is closed is noticed by whoever reads.
+    pub(super) fn send(&mut self, message: &impl Serialize) {
+        // These messages are plain data, which always becomes JSON.
+        if let Ok(line) = serde_json::to_vec(message) {
+            self.outgoing.extend(line);
+            self.outgoing.push(b'\n');
+        }
+        self.flush();
+    }
+
+    /// Sends what was kept, as far as the other end takes it.
+    pub(super) fn flush(&mut self) {
+        while !self.outgoing.is_empty() {
+            match send(&self.socket, &self.outgoing, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(count) => drop(self.outgoing.drain(..count)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.outgoing.clear(),
+            }
+        }
+    }
+
+    /// Whether something was kept for later.
+    pub(super) const fn owes(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Waits until everything was sent, for an end that has nothing else to do any more.
+    pub(super) fn finish(mut self) {
+        while self.owes() {
+            let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], None);
+            self.flush();
+        }
     }
 
     /// Waits for the next message; `None` when the other end is gone.

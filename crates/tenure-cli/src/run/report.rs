@@ -32,6 +32,8 @@ pub(super) struct Report {
     pub(super) release: Release,
     /// Whose newer grant was found after a loss, and under which epoch.
     pub(super) successor: Option<(String, Epoch)>,
+    /// The signal by which a key of the terminal ended the command, when the command had the terminal.
+    pub(super) interrupted: Option<i32>,
 }
 
 /// What became of the grant.
@@ -62,6 +64,7 @@ impl Report {
             hook: None,
             release: Release::Unknown,
             successor: None,
+            interrupted: None,
         }
     }
 
@@ -174,17 +177,19 @@ pub(super) fn not_started(resource: &ResourceName, exit: Exit, why: &str, holder
     })
 }
 
+/// On standard error, whose reader may be gone: that changes nothing for the run.
 pub(super) fn say(text: &str) {
     screen::say("run", text);
 }
 
-/// The reason of a loss in words; the names are those of the library and three of the run's own.
+/// The reason of a loss in words; the names are those of the library and a few of the run's own.
 fn reason(name: &str) -> String {
     let known = tenure::Loss::ALL.into_iter().find(|loss| loss.name() == name);
     match name {
         super::watchdog::RUN_GONE => "the run was killed".to_owned(),
         super::keep::MAX_HOLD => "it was held for as long as --max-hold allows".to_owned(),
         super::keep::TAKEN_OVER => "somebody else took over while the command was stopped".to_owned(),
+        super::keep::NOT_REGAINED => "it could not be had again while the command was stopped".to_owned(),
         super::keep::INTERRUPTED => "it was interrupted while the command was stopped".to_owned(),
         super::keep::WATCHDOG_GONE => "the watchdog was killed".to_owned(),
         other => known.map_or_else(|| other.to_owned(), |loss| loss.to_string()),

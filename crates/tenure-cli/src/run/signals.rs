@@ -18,6 +18,11 @@ pub(super) const fn asks_for_the_end(signal: i32) -> bool {
     matches!(signal, SIGHUP | SIGINT | SIGQUIT | SIGTERM)
 }
 
+/// Whether a terminal sends it to whoever is to stop.
+pub(super) const fn is_of_a_terminal(signal: i32) -> bool {
+    matches!(signal, SIGTSTP | SIGTTIN | SIGTTOU)
+}
+
 /// From now on signals to this process become events.
 pub(super) fn watch(events: Sender<Event>) -> io::Result<()> {
     let mut signals = Signals::new(PASSED_ON.into_iter().filter(|signal| !is_ignored(*signal)))?;

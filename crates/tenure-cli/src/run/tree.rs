@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 
 /// One process, at the moment of the listing.
@@ -13,6 +14,7 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) parent: i32,
     pub(crate) group: i32,
+    pub(crate) session: i32,
     /// One letter, as in ps: R and S run, D waits for a device, T is stopped, Z has ended.
     pub(crate) state: char,
     /// Clock ticks since the start of the machine: tells a process from a later one with the same number.
@@ -35,6 +37,7 @@ impl Process {
             state: fields.first()?.chars().next()?,
             parent: i32::try_from(number(1)?).ok()?,
             group: i32::try_from(number(2)?).ok()?,
+            session: i32::try_from(number(3)?).ok()?,
             started: u64::try_from(number(19)?).ok()?,
         })
     }
@@ -48,6 +51,11 @@ impl Process {
     /// does anything else: for a device, or for a program that it has just started and that is stopped itself.
     pub(crate) const fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't' | 'D' | 'Z' | 'X')
+    }
+
+    /// Whether the other is this very process, perhaps in another state.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.pid, self.started) == (other.pid, other.started)
     }
 
     /// Sends a signal to this very process, never to a later one with its number.
@@ -64,6 +72,12 @@ impl Process {
             Err(Errno::SRCH) => Ok(()),
             sent => sent,
         }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {})", self.name, self.pid)
     }
 }
 
@@ -124,17 +138,6 @@ pub(crate) fn descendants_in_haste(root: Pid) -> Option<Vec<Process>> {
         }
     }
     Some(found)
-}
-
-/// Sends a signal to every living descendant. Returns whom, with what the system refused.
-pub(crate) fn signal_descendants(root: Pid, signal: Signal) -> Vec<(Process, Option<Errno>)> {
-    descendants(root)
-        .into_iter()
-        .map(|process| {
-            let refused = process.signal(signal).err();
-            (process, refused)
-        })
-        .collect()
 }
 
 #[cfg(test)]

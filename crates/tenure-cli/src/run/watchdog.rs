@@ -1,20 +1,22 @@
 //! The process beside a run that ends the command in time, whatever becomes of the run: it may be stopped, killed, or
 //! hang on an authority that does not answer.
 
+use super::family::Family;
 use super::hook;
+use super::keep::INTERRUPTED;
 use super::link::{Gone, Link, Order, Status, Tidings};
 use super::{signals, tree};
 use crate::exit::Exit;
-use crate::screen::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, nice, set_child_subreaper, wait};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 use tenure::authority::BootClock;
@@ -31,16 +33,20 @@ pub(crate) struct Args {
     pub(super) freeze: bool,
     #[arg(long)]
     pub(super) on_loss: Option<OsString>,
+    /// The file with the token, which goes with the run.
+    #[arg(long)]
+    pub(super) token_file: Option<PathBuf>,
     #[arg(last = true, required = true)]
     pub(super) command: Vec<OsString>,
 }
 
 impl Args {
     pub(crate) fn run(&self) -> Exit {
-        match Watchdog::start(self).and_then(Watchdog::watch) {
+        let watched = Watchdog::start(self).and_then(|watchdog| watchdog.map_or(Ok(()), Watchdog::watch));
+        match watched {
             Ok(()) => Exit::Success,
             Err(error) => {
-                say("run", format_args!("the watchdog failed: {error}"));
+                super::report::say(&format!("the watchdog failed: {error}"));
                 Exit::Failure
             }
         }
@@ -50,25 +56,30 @@ impl Args {
 struct Watchdog<'a> {
     args: &'a Args,
     link: Link,
-    own: Pid,
-    /// The command, and the number of its group for as long as it is not reaped.
-    command: Pid,
+    /// Whether the run's end of the link is closed.
+    run_gone: bool,
+    family: Family,
     /// Readable when a child has changed its state.
     children: UnixStream,
     timer: OwnedFd,
     phase: Phase,
     end_at: u64,
-    frozen_at: u64,
     ended: Option<Status>,
+    /// The first reason, when the right to write is lost.
     lost: Option<String>,
     gone: Gone,
+    /// Whom the system does not let this process kill.
+    refused: Vec<String>,
+    hurried: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// Stopped where it stands; it runs again only when the run says so.
-    Frozen,
+    /// Stopped where it stands, since this instant; it runs again only when the run says so.
+    Frozen {
+        since: u64,
+    },
     /// Asked to end; killed at this instant.
     Ending {
         kill_at: u64,
@@ -76,39 +87,65 @@ enum Phase {
     Killing,
 }
 
-/// How long to wait between two looks at processes that were killed and are not gone yet.
+/// How long to wait, in nanoseconds, before processes that were killed, or stopped, are looked at again.
 const LOOK_AGAIN: u64 = 10_000_000;
+const LOOK_AT_THE_FROZEN: u64 = 50_000_000;
 
-/// How often a process is looked at until it has stopped. One that waits for a device stops before it does anything else.
-const LOOKS_AT_A_STOP: usize = 200;
+/// How much more often this process gets its turn than others.
+const HURRY: i32 = 15;
 
 impl<'a> Watchdog<'a> {
-    fn start(args: &'a Args) -> io::Result<Self> {
+    fn start(args: &'a Args) -> io::Result<Option<Self>> {
         // Orphans of the command become children of this process, also those that left its group.
         set_child_subreaper(Some(getpid()))?;
         signals::outlast()?;
         let (children, tell) = UnixStream::pair()?;
         children.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, tell)?;
-        let link = Link::new(UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?));
+        let mut link = Link::new(UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?));
         let input = link.take_over()?;
         let own = getpid();
+        if now() >= args.end_at {
+            // It took too long until here: nothing is started under a lease that may be over.
+            link.send(&Tidings::Ending(DEADLINE_PASSED.to_owned()));
+            link.send(&Tidings::Gone(Gone { at: now(), ..Gone::default() }));
+            link.finish();
+            return Ok(None);
+        }
         let child = Command::new("/proc/self/exe")
-            .args(["run-command", "--parent", &own.as_raw_pid().to_string(), "--"])
+            .args([
+                "run-command",
+                "--parent",
+                &own.as_raw_pid().to_string(),
+                "--end-at",
+                &args.end_at.to_string(),
+                "--",
+            ])
             .args(&args.command)
             .stdin(input)
             .process_group(0)
             .spawn()?;
-        let command = Pid::from_child(&child);
+        let family = Family::new(own, Pid::from_child(&child));
         // Its few steps must come in time on a machine that is short of it. Only after the command was started, which
         // would inherit it, and only where that is allowed.
-        let _ = rustix::process::nice(-15);
+        let hurried = nice(-HURRY).is_ok();
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let (phase, end_at) = (Phase::Running, args.end_at);
-        let (frozen_at, ended, lost, gone) = (0, None, None, Gone::default());
-        let watchdog = Self { args, link, own, command, children, timer, phase, end_at, frozen_at, ended, lost, gone };
-        watchdog.tell(&Tidings::Started(command.as_raw_pid()));
-        Ok(watchdog)
+        link.send(&Tidings::Started(family.command().as_raw_pid()));
+        Ok(Some(Self {
+            args,
+            link,
+            run_gone: false,
+            family,
+            children,
+            timer,
+            phase: Phase::Running,
+            end_at: args.end_at,
+            ended: None,
+            lost: None,
+            gone: Gone::default(),
+            refused: Vec::new(),
+            hurried,
+        }))
     }
 
     fn watch(mut self) -> io::Result<()> {
@@ -119,34 +156,36 @@ impl<'a> Watchdog<'a> {
             self.look_at_the_time();
         }
         self.gone.at = now();
-        self.tell(&Tidings::Gone(self.gone.clone()));
-        if let (Some(why), Some(command)) = (&self.lost, &self.args.on_loss) {
-            self.tell(&Tidings::Hook(hook::run(command, why)?));
+        self.link.send(&Tidings::Gone(self.gone.clone()));
+        if self.hurried {
+            // What comes now is in no hurry, and must not inherit it.
+            let _ = nice(HURRY);
         }
+        if let (Some(why), Some(command)) = (&self.lost, &self.args.on_loss) {
+            self.link.send(&Tidings::Hook(hook::run(command, why)?));
+        }
+        // A run that was killed cannot clear up behind itself.
+        if let Some(folder) = self.args.token_file.as_ref().and_then(|file| file.parent()).filter(|_| self.run_gone) {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        self.link.finish();
         Ok(())
-    }
-
-    /// A run that is gone or full cannot be told anything; nothing here depends on it.
-    fn tell(&self, tidings: &Tidings) {
-        let _ = self.link.send(tidings);
     }
 
     /// Takes note of children that ended or stopped. `false` when no child is left, and so, since orphans come here, no
     /// descendant.
     fn reap(&mut self) -> io::Result<bool> {
         loop {
-            match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED) {
-                Ok(Some((pid, status))) if pid == self.command => {
+            match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((pid, status))) if pid == self.family.command() && self.ended.is_none() => {
                     let exited = status.exit_status().map(|code| Status::Exited(u8::try_from(code).unwrap_or(u8::MAX)));
                     if let Some(ended) = exited.or(status.terminating_signal().map(Status::Killed)) {
                         self.command_ended(ended);
-                    } else if let Some(signal) = status.stopping_signal() {
-                        if self.phase == Phase::Running {
-                            self.tell(&Tidings::Stopped(signal));
-                        }
-                    } else if status.continued() && self.phase == Phase::Frozen {
-                        // Somebody else woke it: it may not run.
-                        self.stop_all();
+                    } else if let Some(signal) =
+                        status.stopping_signal().filter(|signal| signals::is_of_a_terminal(*signal))
+                        && self.phase == Phase::Running
+                    {
+                        self.link.send(&Tidings::Stopped(signal));
                     }
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -159,35 +198,35 @@ impl<'a> Watchdog<'a> {
 
     fn command_ended(&mut self, status: Status) {
         self.ended = Some(status);
-        self.tell(&Tidings::Ended(status));
-        if !matches!(self.phase, Phase::Running | Phase::Frozen) {
+        self.family.reaped();
+        self.link.send(&Tidings::Ended(status));
+        let left = self.family.members();
+        if left.is_empty() || !matches!(self.phase, Phase::Running | Phase::Frozen { .. }) {
             return;
         }
-        let left: Vec<_> = tree::descendants(self.own);
-        if left.is_empty() {
-            return;
-        }
-        self.gone.left_behind = left.iter().map(|process| format!("{} (pid {})", process.name, process.pid)).collect();
-        if self.phase == Phase::Frozen { self.kill() } else { self.ask() }
+        self.gone.left_behind = left.iter().map(tree::Process::to_string).collect();
+        if self.phase == Phase::Running { self.ask() } else { self.kill() }
     }
 
     fn sleep(&self) -> io::Result<()> {
         let next = match self.phase {
             Phase::Running => self.end_at,
-            // A timer of zero never goes off.
-            Phase::Frozen => 0,
-            Phase::Ending { kill_at } => kill_at.max(1),
+            Phase::Frozen { .. } => now().saturating_add(LOOK_AT_THE_FROZEN),
+            Phase::Ending { kill_at } => kill_at,
             Phase::Killing => now().saturating_add(LOOK_AGAIN),
         };
         let at = Timespec {
             tv_sec: i64::try_from(next / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(next % 1_000_000_000).unwrap_or(0),
+            // A timer of zero never goes off.
+            tv_nsec: i64::try_from(next % 1_000_000_000).unwrap_or(0).max(1),
         };
         let once = Itimerspec { it_interval: Timespec::default(), it_value: at };
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
         let mut waiting = vec![PollFd::new(&self.children, PollFlags::IN), PollFd::new(&self.timer, PollFlags::IN)];
-        if self.lost.as_deref() != Some(RUN_GONE) {
-            waiting.push(PollFd::new(&self.link, PollFlags::IN));
+        if !self.run_gone {
+            // A run that is stopped does not read; what could not be sent yet waits for it here, and nothing else does.
+            let out = if self.link.owes() { PollFlags::OUT } else { PollFlags::empty() };
+            waiting.push(PollFd::new(&self.link, PollFlags::IN | out));
         }
         match poll(&mut waiting, None) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -198,9 +237,12 @@ impl<'a> Watchdog<'a> {
     fn listen(&mut self) -> io::Result<()> {
         let mut marks = [0; 64];
         while (&self.children).read(&mut marks).is_ok_and(|count| count > 0) {}
+        if self.run_gone {
+            return Ok(());
+        }
+        self.link.flush();
         let mut readable = [PollFd::new(&self.link, PollFlags::IN)];
-        let at_once = Timespec::default();
-        if self.lost.as_deref() == Some(RUN_GONE) || poll(&mut readable, Some(&at_once)).unwrap_or(0) == 0 {
+        if poll(&mut readable, Some(&Timespec::default())).unwrap_or(0) == 0 {
             return Ok(());
         }
         let open = self.link.fill()?;
@@ -209,7 +251,7 @@ impl<'a> Watchdog<'a> {
         }
         if !open {
             // Nobody renews any more, and nobody will release: it ends now.
-            self.lost = None;
+            self.run_gone = true;
             self.lose(RUN_GONE.to_owned());
         }
         Ok(())
@@ -218,19 +260,35 @@ impl<'a> Watchdog<'a> {
     fn obey(&mut self, order: Order) {
         match (order, self.phase) {
             (Order::Until(end_at), Phase::Running) => self.end_at = self.end_at.max(end_at),
-            (Order::Signal(signal), _) => {
-                if let Some(signal) = Signal::from_named_raw(signal).filter(|_| self.ended.is_none()) {
-                    let _ = kill_process_group(self.command, signal);
+            // What stands still hears nothing; whoever wants its end gets it.
+            (Order::Signal(signal), Phase::Frozen { .. }) if signals::asks_for_the_end(signal) => {
+                self.lose(INTERRUPTED.to_owned());
+            }
+            (Order::Signal(_), Phase::Frozen { .. }) => {}
+            (Order::Signal(signal), _) => self.pass_on(signal),
+            (Order::Lost(why), _) => self.lose(why),
+            (Order::Freeze, Phase::Running) => self.freeze(),
+            (Order::Thaw { since, end_at }, Phase::Frozen { since: stopped }) if since == stopped => {
+                self.end_at = end_at;
+                if now() < end_at {
+                    self.phase = Phase::Running;
+                    self.family.signal(Signal::CONT);
+                } else {
+                    // This lease is over as well. It never ran under it, and the run has to ask once more.
+                    self.freeze();
                 }
             }
-            (Order::Lost(why), _) => self.lose(why),
-            (Order::Freeze, Phase::Running | Phase::Frozen) => self.freeze(),
-            (Order::Thaw(end_at), Phase::Frozen) => {
-                (self.phase, self.end_at) = (Phase::Running, end_at);
-                tree::signal_descendants(self.own, Signal::CONT);
-            }
             // Too late, or for another phase: what has begun to end is not brought back.
-            (Order::Until(_) | Order::Freeze | Order::Thaw(_), _) => {}
+            (Order::Until(_) | Order::Freeze | Order::Thaw { .. }, _) => {}
+        }
+    }
+
+    fn pass_on(&self, signal: i32) {
+        let Some(named) = Signal::from_named_raw(signal) else { return };
+        self.family.signal_group(named);
+        if signals::asks_for_the_end(signal) {
+            // A stopped process acts on it only when it goes on.
+            self.family.signal_group(Signal::CONT);
         }
     }
 
@@ -239,21 +297,24 @@ impl<'a> Watchdog<'a> {
         match self.phase {
             Phase::Running if now >= self.end_at && self.args.freeze => self.freeze(),
             Phase::Running if now >= self.end_at => self.lose(DEADLINE_PASSED.to_owned()),
+            // Somebody else may wake it.
+            Phase::Frozen { .. } if !self.family.stands_still() => self.family.stop(),
             Phase::Ending { kill_at } if now >= kill_at => self.kill(),
             Phase::Killing => self.kill(),
-            Phase::Running | Phase::Frozen | Phase::Ending { .. } => {}
+            Phase::Running | Phase::Frozen { .. } | Phase::Ending { .. } => {}
         }
     }
 
     fn lose(&mut self, why: String) {
-        if self.lost.is_none() {
-            self.tell(&Tidings::Ending(why.clone()));
+        // A command that has ended by itself did so in time; what it left behind is being ended already.
+        if self.lost.is_none() && self.ended.is_none() {
+            self.link.send(&Tidings::Ending(why.clone()));
             self.lost = Some(why);
         }
         match self.phase {
             Phase::Running => self.ask(),
             // What was stopped at its deadline may not run again, not even to end itself.
-            Phase::Frozen => self.kill(),
+            Phase::Frozen { .. } => self.kill(),
             Phase::Ending { .. } | Phase::Killing => {}
         }
     }
@@ -267,63 +328,26 @@ impl<'a> Watchdog<'a> {
             return self.kill();
         }
         self.gone.asked_at = Some(now);
-        self.signal_all(Signal::TERM);
+        self.family.signal(Signal::TERM);
         // A stopped process acts on it only when it goes on.
-        self.signal_all(Signal::CONT);
+        self.family.signal(Signal::CONT);
     }
 
     fn kill(&mut self) {
         self.phase = Phase::Killing;
         self.gone.killed_at.get_or_insert_with(now);
-        // The group first: that is one step, however many processes the machine has to list.
-        self.signal_group(Signal::KILL);
-        // Then whoever left it: all of them stopped before any is killed, so that few get to start another one meanwhile.
-        let others = tree::descendants_in_haste(self.own).filter(|others| !others.is_empty());
-        let others = others.unwrap_or_else(|| tree::descendants(self.own));
-        for signal in [Signal::STOP, Signal::KILL] {
-            for process in &others {
-                let _ = process.signal(signal);
-            }
+        let refused = self.family.kill();
+        if refused != self.refused && !refused.is_empty() {
+            self.link.send(&Tidings::Refused(refused.clone()));
         }
+        self.refused = refused;
     }
 
     fn freeze(&mut self) {
-        if self.phase != Phase::Frozen {
-            self.phase = Phase::Frozen;
-            self.frozen_at = now();
-        }
-        self.stop_all();
-        self.tell(&Tidings::Frozen(self.frozen_at));
-    }
-
-    fn stop_all(&self) {
-        for _ in 0..LOOKS_AT_A_STOP {
-            self.signal_all(Signal::STOP);
-            if tree::descendants(self.own).iter().all(tree::Process::is_stopped) {
-                break;
-            }
-            pause(Duration::from_millis(1));
-        }
-    }
-
-    fn signal_all(&self, signal: Signal) {
-        self.signal_group(signal);
-        self.signal_others(signal);
-    }
-
-    /// The command's number names its group for as long as the command is not reaped, and not a moment longer.
-    fn signal_group(&self, signal: Signal) {
-        if self.ended.is_none() {
-            let _ = kill_process_group(self.command, signal);
-        }
-    }
-
-    /// Whoever is not in the group, or everybody once the command is reaped.
-    fn signal_others(&self, signal: Signal) {
-        let group = self.ended.is_none().then(|| self.command.as_raw_pid());
-        for process in tree::descendants(self.own).iter().filter(|process| Some(process.group) != group) {
-            let _ = process.signal(signal);
-        }
+        let since = now();
+        self.phase = Phase::Frozen { since };
+        self.family.stop();
+        self.link.send(&Tidings::Frozen(since));
     }
 }
 

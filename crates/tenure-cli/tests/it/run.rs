@@ -1,6 +1,8 @@
 //! `tenure run` as it is typed: real commands, real groups, real signals.
 
+mod field;
 mod freeze;
+mod hostile;
 mod loss;
 mod races;
 mod signals;
@@ -85,12 +87,20 @@ impl Running {
         let mut err = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
         let status = self.child.wait().unwrap();
-        for line in self.lines {
+        for line in self.lines.iter() {
             self.heard += &line;
             self.heard.push('\n');
         }
         let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap();
-        Said { code, out: self.heard, err }
+        Said { code, out: std::mem::take(&mut self.heard), err }
+    }
+}
+
+/// A test that fails leaves no run behind, and a killed run's watchdog ends its command.
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -110,6 +120,19 @@ pub(crate) fn state(pid: Pid) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
     (!matches!(state, 'Z' | 'X')).then_some(state)
+}
+
+/// Stopped; or, as a shell that was stopped while it started a program, waiting for that program, which is stopped.
+pub(crate) fn stands_still(pid: Pid) -> bool {
+    match state(pid) {
+        Some('T') => true,
+        // Each start of a program makes a shell wait so for a moment, also when nothing is stopped.
+        Some('D') => {
+            let children: Vec<_> = children(pid).into_iter().filter(|child| is_alive(*child)).collect();
+            !children.is_empty() && children.into_iter().all(stands_still)
+        }
+        _ => false,
+    }
 }
 
 pub(crate) fn is_alive(pid: Pid) -> bool {
@@ -136,7 +159,7 @@ pub(crate) fn watchdog(run: Pid) -> Pid {
     found.unwrap()
 }
 
-fn children(parent: Pid) -> Vec<Pid> {
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
     let tasks = format!("/proc/{0}/task", parent.as_raw_pid());
     let lists = std::fs::read_dir(Path::new(&tasks)).into_iter().flatten().flatten();
     let lists = lists.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

@@ -9,11 +9,16 @@ fn pair() -> (Link, Link) {
 
 #[test]
 fn messages_arrive_whole_and_in_order() {
-    let (run, mut watchdog) = pair();
-    let orders =
-        [Order::Until(7), Order::Signal(15), Order::Lost("a \"reason\"\n".into()), Order::Freeze, Order::Thaw(9)];
+    let (mut run, mut watchdog) = pair();
+    let orders = [
+        Order::Until(7),
+        Order::Signal(15),
+        Order::Lost("a \"reason\"\n".into()),
+        Order::Freeze,
+        Order::Thaw { since: 8, end_at: 9 },
+    ];
     for order in &orders {
-        run.send(order).unwrap();
+        run.send(order);
     }
     drop(run);
     for order in &orders {
@@ -37,12 +42,12 @@ fn a_message_in_pieces_waits_for_its_end() {
 
 #[test]
 fn an_open_file_is_handed_over_before_the_first_message() {
-    let (run, mut watchdog) = pair();
+    let (mut run, mut watchdog) = pair();
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(b"input").unwrap();
     file.rewind().unwrap();
     run.hand_over(&file).unwrap();
-    run.send(&Order::Until(1)).unwrap();
+    run.send(&Order::Until(1));
     let mut text = String::new();
     std::fs::File::from(watchdog.take_over().unwrap()).read_to_string(&mut text).unwrap();
     assert_eq!(text, "input");
@@ -52,4 +57,23 @@ fn an_open_file_is_handed_over_before_the_first_message() {
 #[test]
 fn a_status_is_what_a_shell_shows() {
     assert_eq!((Status::Exited(3).code(), Status::Killed(9).code()), (3, 137));
+}
+
+/// A run that was stopped does not read, and its watchdog sent so much that it waited for it, beyond the deadline.
+#[test]
+fn whoever_sends_does_not_wait_for_an_end_that_does_not_read() {
+    let (mut watchdog, mut run) = pair();
+    for _ in 0..20_000 {
+        watchdog.send(&Tidings::Stopped(20));
+    }
+    assert!(watchdog.owes());
+    let reading = std::thread::spawn(move || {
+        let mut count = 0;
+        while run.receive::<Tidings>().unwrap().is_some() {
+            count += 1;
+        }
+        count
+    });
+    watchdog.finish();
+    assert_eq!(reading.join().unwrap(), 20_000);
 }

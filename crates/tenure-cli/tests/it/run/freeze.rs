@@ -1,16 +1,8 @@
-use super::{Running, account, children, is_alive, pid, state};
+use super::{Running, account, is_alive, pid, stands_still};
 use crate::rig::until;
 use crate::site::{Site, hold};
-use rustix::process::{Pid, Signal};
-
-/// Stopped; or, a shell that was stopped while it started a program, waiting for that program, which is stopped. Each start
-/// of a program makes a shell wait so for a moment, also when nothing is stopped.
-fn stands_still(pid: Pid) -> bool {
-    match state(pid) {
-        Some('D') => children(pid).into_iter().any(|child| state(child) == Some('T')),
-        state => state == Some('T'),
-    }
-}
+use rustix::process::Signal;
+use tenure::authority::BootClock;
 
 /// A 6 TB first backup died because the laptop slept longer than the lease, with nobody else there (restic #4274). Stopping
 /// the run is what the sleep of a machine does to it.
@@ -36,6 +28,20 @@ fn a_command_that_slept_goes_on_when_nobody_took_over() {
     let account = account(&said);
     assert_eq!((account["outcome"].as_str(), account["tokens"].as_array().unwrap().len()), (Some("exited"), 2));
     assert!(account["frozen_ms"].as_u64().unwrap() > 0, "{account}");
+}
+
+/// To stand still is as good as to be gone, and has the same deadline: the authority's own.
+#[test]
+fn a_command_that_is_to_be_stopped_stands_still_before_the_deadline() {
+    let site = Site::new();
+    let path = site.script("slow.sh", "echo up $$; while :; do sleep 0.02; done");
+    let mut run =
+        Running::start(site.command(&["run", "--freeze", "--resource", "r", "--ttl", "2s", "--", "sh", &path]));
+    let command = pid(&run.hear("up "));
+    run.signal(Signal::STOP);
+    until("the command stands still", || stands_still(command));
+    let (stood, deadline) = (BootClock.now_nanos(), super::silent::deadline(&site.authority(), "r"));
+    assert!(stood < deadline, "{} µs late", (stood - deadline) / 1_000);
 }
 
 /// And when somebody did: not one more write. It is not even asked to end, since it would have to run for that.

@@ -61,7 +61,7 @@ fn drill(rig: &mut dyn Rig, site: &Site, round: usize) -> Vec<Duration> {
     let judged = runs.into_iter().zip(gone).map(|((resource, run), gone)| {
         let said = run.end().ended(76);
         assert!(account(&said)["ended"]["before_deadline_us"].as_u64().is_some(), "{said:#?}");
-        let deadline = deadline(rig, &resource);
+        let deadline = deadline(&rig.authority_url(), &resource);
         let left = deadline.checked_sub(gone);
         left.map(Duration::from_nanos).unwrap_or_else(|| panic!("{resource}: {} µs late", (gone - deadline) / 1000))
     });
@@ -69,8 +69,8 @@ fn drill(rig: &mut dyn Rig, site: &Site, round: usize) -> Vec<Duration> {
 }
 
 /// The authority's own, as it stands in the store.
-fn deadline(rig: &dyn Rig, resource: &str) -> u64 {
-    let reader = wait_for(tenure::Tenure::builder().owner("reader").connect(&rig.authority_url())).unwrap();
+pub(super) fn deadline(url: &str, resource: &str) -> u64 {
+    let reader = wait_for(tenure::Tenure::builder().owner("reader").connect(url)).unwrap();
     let read = wait_for(reader.authority().inspect(&ResourceName::new(resource).unwrap())).unwrap();
     read.view.holder.unwrap().deadline.as_nanos()
 }

@@ -176,3 +176,17 @@ fn what_the_command_leaves_behind_is_ended_before_the_release() {
     let pid = super::pid(said.out.trim().strip_prefix("left ").unwrap());
     assert!(!super::is_alive(pid));
 }
+
+/// Also when it does not want to end: whoever comes next, and looks, finds nothing of it.
+#[test]
+fn nobody_gets_the_resource_while_something_is_left_of_the_command_before() {
+    let site = Site::new();
+    let script = "sh -c 'trap \"\" TERM; echo $$ > left; while [ -s left ]; do sleep 0.01; done' & until [ -s left ]; do sleep 0.01; done; echo up";
+    let mut first =
+        Running::start(site.command(&["run", "--resource", "r", "--grace", "2s", "--", "sh", "-c", script]));
+    first.hear("up");
+    let look = "if kill -0 $(cat left); then echo alive; else echo gone; fi";
+    let second = site.tenure(&["run", "--resource", "r", "--wait", "20s", "--", "sh", "-c", look]).ended(0);
+    assert_eq!(second.out, "gone\n");
+    first.end().ended(0).with(&["was ended before r was released"]);
+}

@@ -78,3 +78,34 @@ echo "end $?"
     let shown = typed(&site, &format!("bash {path}"), &[("up", "\u{1a}"), ("stopped", "back\n")]);
     assert!(shown.contains("got back") && shown.contains("end 0"), "{shown}");
 }
+
+/// A password prompt behind `| tee log`: the command has no keyboard, says nothing, and could not even be interrupted.
+#[test]
+fn a_command_that_waits_for_a_keyboard_it_does_not_have_can_be_interrupted() {
+    let site = Site::new();
+    // The second one is in the run's group, and needs the keyboard itself.
+    let line = "tenure run --resource r -- sh -c 'echo up; read word' | cat";
+    let text = format!("set -m\n{line}\n");
+    let path = site.script("pipe.sh", &text);
+    let shown = typed(&site, &format!("bash {path}"), &[("waits for the keyboard", "\u{3}")]);
+    assert!(shown.ends_with("status 130"), "{shown}");
+}
+
+/// The interrupt key ends the script with the run in it, as it ends one without.
+#[test]
+fn the_interrupt_key_ends_the_script_around_the_run() {
+    let site = Site::new();
+    let text = "for turn in 1 2; do tenure run --resource r -- sh -c 'echo up $0; exec sleep 600' $turn; done\n";
+    let path = site.script("loop.sh", text);
+    let shown = typed(&site, &format!("bash {path}"), &[("up 1", "\u{3}")]);
+    assert!(!shown.contains("up 2") && shown.ends_with("status 130"), "{shown}");
+}
+
+/// Where no shell waits that could wake them again, as in a container, the stop key stops nothing.
+#[test]
+fn without_a_shell_the_stop_key_stops_nothing() {
+    let site = Site::new();
+    let line = "exec tenure run --resource r -- sh -c 'echo up; read word; echo \"got $word\"'";
+    let shown = typed(&site, line, &[("up", "\u{1a}word\n")]);
+    assert!(shown.contains("got") && shown.ends_with("status 0"), "{shown}");
+}
