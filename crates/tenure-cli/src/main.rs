@@ -1,5 +1,8 @@
 //! The `tenure` command.
 
+// What is printed goes through `screen`, where a reader that has gone is no panic.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod access;
 mod check;
 mod cli;

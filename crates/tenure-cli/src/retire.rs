@@ -72,8 +72,7 @@ impl Args {
                 return Err(Problem::new(
                     Exit::NotAcquired,
                     format_args!(
-                        "{resource} is not retired while somebody holds it: {why}. Wait, or take it over first: tenure \
-                         takeover {} --reason TEXT",
+                        "nothing was retired: {why}. Wait, or take it over first: tenure takeover {} --reason TEXT",
                         quoted(resource.as_str())
                     ),
                 ));

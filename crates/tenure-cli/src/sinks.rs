@@ -8,7 +8,7 @@ use crate::screen::{Out, clean};
 use serde_json::json;
 use tenure::authority::{Authority, Page, Read};
 use tenure::blocking::wait_for;
-use tenure::core::decide::{Refusal, Reply, Request};
+use tenure::core::decide::{Refusal, Request};
 use tenure::core::fence::Forgetting;
 use tenure::core::record::LeaseRecord;
 use tenure::core::{Reason, ResourceName, SinkId};
@@ -214,15 +214,11 @@ impl Reopen {
         for resource in &concerned {
             let (resource, sink) = (resource.clone(), id.clone());
             let request = Request::ReopenSink { resource, sink, actor: actor.clone(), reason: self.reason.clone() };
-            let unrecorded = |why: &dyn std::fmt::Display| {
-                Problem::unavailable(format_args!(
+            // A refusal: it was taken out, or the resource retired, in between.
+            if let Err(why) = wait_for(authority.execute(&request)) {
+                return Err(Problem::unavailable(format_args!(
                     "{id} is reopened, but that is not recorded: {why}. Repeat the command"
-                ))
-            };
-            match wait_for(authority.execute(&request)) {
-                // A refusal: it was taken out, or the resource retired, in between.
-                Ok(Ok(Reply::SinkReopened) | _) => {}
-                Err(error) => return Err(unrecorded(&error)),
+                )));
             }
         }
         if self.json {

@@ -1,12 +1,11 @@
 //! Standard input, kept in a file without a name until its end is known.
 
+use crate::screen::progress::Progress;
 use crate::screen::say;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::path::Path;
-use std::time::Duration;
 use tenure::core::Digest;
 
 /// What was read, with its digest.
@@ -22,9 +21,6 @@ const CHUNK: usize = 256 * 1024;
 /// What is copied between two looks at the progress.
 const PIECE: u64 = 16 << 20;
 
-/// Nothing is drawn for what is done before.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 impl Spool {
     /// Reads standard input to its end. The file is gone with this process.
     pub(super) fn stdin(folder: &Path) -> io::Result<Self> {
@@ -38,7 +34,7 @@ impl Spool {
         let mut file = tempfile::tempfile_in(folder)?;
         let mut hasher = Sha256::new();
         let mut chunk = vec![0; CHUNK];
-        let bar = Bar::new(size);
+        let mut progress = Progress::of_bytes("reading", size);
         let mut bytes = 0;
         loop {
             let read = match input.read(&mut chunk) {
@@ -51,9 +47,8 @@ impl Spool {
             hasher.update(part);
             file.write_all(part)?;
             bytes += read as u64;
-            bar.at(bytes);
+            progress.at(bytes);
         }
-        bar.done();
         Ok(Self { file, bytes, digest: Digest(hasher.finalize().into()) })
     }
 
@@ -74,16 +69,15 @@ impl Spool {
     /// Copies it, in the kernel where that can be.
     pub(super) fn copy_to(&mut self, target: &mut File) -> io::Result<()> {
         self.file.rewind()?;
-        let bar = Bar::new(Some(self.bytes));
+        let mut progress = Progress::of_bytes("writing", Some(self.bytes));
         let mut copied = 0;
         while copied < self.bytes {
             match io::copy(&mut (&self.file).take(PIECE), target)? {
                 0 => return Err(io::Error::other("the kept input has become shorter")),
                 piece => copied += piece,
             }
-            bar.at(copied);
+            progress.at(copied);
         }
-        bar.done();
         Ok(())
     }
 }
@@ -93,36 +87,6 @@ fn size_of_stdin() -> Option<u64> {
     let stat = rustix::fs::fstat(rustix::stdio::stdin()).ok()?;
     let is_file = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file();
     u64::try_from(stat.st_size).ok().filter(|_| is_file)
-}
-
-/// Shown on a terminal, once it takes longer than a second.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new(size: Option<u64>) -> Self {
-        let style = match size {
-            Some(_) => "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
-            None => "{spinner} {bytes}, {bytes_per_sec}",
-        };
-        let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
-        // The template is a constant; without it, the usual style does as well.
-        Self(match ProgressStyle::with_template(style) {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        })
-    }
-
-    fn at(&self, bytes: u64) {
-        if self.0.is_hidden() && self.0.elapsed() > PATIENCE {
-            // Stays hidden where standard error is no terminal.
-            self.0.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.0.set_position(bytes);
-    }
-
-    fn done(&self) {
-        self.0.finish_and_clear();
-    }
 }
 
 #[cfg(test)]

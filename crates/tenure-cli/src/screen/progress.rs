@@ -16,9 +16,26 @@ const ONE_STEP_LONG: u64 = 20_000;
 impl Progress {
     /// `what` is being done to `total` things.
     pub(crate) fn new(what: &'static str, total: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden()).with_message(what);
-        let style = ProgressStyle::with_template("{msg} {bar:30} {human_pos} of {human_len}, {eta} left");
-        Self { bar: style.map(|style| bar.clone().with_style(style)).unwrap_or(bar), shown: !is_watched() }
+        Self::styled(what, Some(total), "{msg} {bar:30} {human_pos} of {human_len}, {eta} left")
+    }
+
+    /// `what` is being done to so many bytes; nobody knows how many a pipe brings.
+    pub(crate) fn of_bytes(what: &'static str, total: Option<u64>) -> Self {
+        let style = match total {
+            Some(_) => "{msg} {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
+            None => "{spinner} {msg} {bytes}, {bytes_per_sec}",
+        };
+        Self::styled(what, total, style)
+    }
+
+    fn styled(what: &'static str, total: Option<u64>, style: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_message(what);
+        // The template is a constant; without it, the usual style does as well.
+        let bar = match ProgressStyle::with_template(style) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        Self { bar, shown: !is_watched() }
     }
 
     /// `what` is being done to `total` things in one step, which nobody can look into. Shown at once, since nothing tells

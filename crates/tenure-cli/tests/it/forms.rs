@@ -161,3 +161,31 @@ fn a_verb_that_is_none_names_the_nearest() {
     let said = site.tenure(&[]).ended(64);
     assert!(said.err.contains("Usage: tenure <COMMAND>") && said.err.contains("  takeover "), "{said:#?}");
 }
+
+/// Who reads one verb's JSON can read them all.
+#[test]
+fn every_verb_says_the_same_of_a_holder() {
+    let scene = Scene::new();
+    let site = &scene.site;
+    let old = scene.token.replace("@1:", "@7:");
+    let refused = site.tenure(&["run", "--json", "--resource", JOB, "--wait", "0s", "--", "true"]).ended(75);
+    let refused: serde_json::Value = serde_json::from_str(refused.err.lines().last().unwrap()).unwrap();
+    let told = [
+        refused["holder"].clone(),
+        site.tenure(&["ls", JOB, "--json"]).ended(0).whole_json()["resources"][0]["holder"].clone(),
+        site.tenure(&["show", JOB, "--json"]).ended(0).json()["holder"].clone(),
+        site.inside(&scene.token, &["check", "--json"]).ended(0).json()["holder"].clone(),
+        site.inside(&old, &["check", "--json"]).ended(76).json()["holder"].clone(),
+        site.inside(&old, &["release", "--json"]).ended(76).json()["holder"].clone(),
+        site.tenure(&["takeover", JOB, "--if-epoch", "7", "--reason", "x", "--json"]).ended(1).json()["holder"].clone(),
+        site.tenure(&["takeover", JOB, "--reason", "x", "--json"]).ended(0).json()["from"].clone(),
+    ];
+    let keys = |holder: &serde_json::Value| holder.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    for holder in &told {
+        assert_eq!(keys(holder), keys(&told[0]));
+        assert_eq!((&holder["owner"], &holder["place"]), (&"alice@db3/4711".into(), &"alice@db3".into()));
+        assert_eq!((&holder["pid"], &holder["epoch"]), (&4711.into(), &1.into()));
+        let [since, until] = ["since", "until"].map(|key| holder[key].as_str().unwrap());
+        assert!(since < until && since.ends_with('Z'), "{holder}");
+    }
+}

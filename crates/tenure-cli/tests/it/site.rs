@@ -139,10 +139,16 @@ impl Said {
         self
     }
 
+    /// Its output as one JSON value, on however many lines.
+    #[track_caller]
+    pub(crate) fn whole_json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
     /// Its one line of JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.out.lines().count(), 1, "{self:#?}");
-        serde_json::from_str(&self.out).unwrap()
+        self.whole_json()
     }
 }
