@@ -11,7 +11,7 @@ const MEMORY_STORE: &str = "stores::the_memory_store_keeps_the_contract";
 
 const STOPPED: Test = Test::own("tenure_cli::run::loss::a_run_that_is_stopped_loses_its_command_in_time");
 const IMPORTED: Test =
-    Test::clause("tenure_authority::conformance::importing::an_imported_authority_goes_on_above", MEMORY_STORE);
+    Test::clause("tenure_authority::conformance::importing::what_was_exported_is_there_and_nobody_holds", MEMORY_STORE);
 
 // What is late here is late by a few seconds, not for ever: a broken command that nothing ends would outlive its test.
 pub(super) const MUTANTS: &[Mutant] = &[
