@@ -25,6 +25,7 @@ use crate::holder::Holder;
 use crate::owner::Who;
 use crate::problem::Problem;
 use crate::screen::account;
+use crate::screen::progress::Progress;
 use crate::span::{self, Span};
 use keep::{Event, Keep};
 use plan::Plan;
@@ -34,7 +35,7 @@ use std::future::IntoFuture;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 use tenure::blocking::wait_for;
@@ -254,8 +255,13 @@ fn attempt(
         }
     });
     let asking = asking.map_err(|error| no_thread(&error))?;
+    let began = watchdog::now();
+    let mut progress = (!wait.is_zero()).then(|| Progress::of_waiting(task.resource.to_string(), wait));
     loop {
-        let event = events.recv();
+        let event = events.recv_timeout(LOOK);
+        if let Some(progress) = &mut progress {
+            progress.at(Duration::from_nanos(watchdog::now().saturating_sub(began)).as_secs());
+        }
         if let Ok(Some(answer)) = answered.try_recv() {
             return Ok(answer);
         }
@@ -270,11 +276,14 @@ fn attempt(
                 let why = "interrupted while waiting; nothing was started".to_owned();
                 return Err(NotStarted { exit, why, holder: None });
             }
-            Ok(_) => {}
-            Err(_) => return Ok(Err(AcquireError::Closed)),
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(Err(AcquireError::Closed)),
         }
     }
 }
+
+/// How often somebody who watches sees how long it takes already.
+const LOOK: Duration = Duration::from_millis(200);
 
 fn holder(task: &Task, error: &AcquireError) -> Option<Holder> {
     match error {

@@ -2,6 +2,7 @@
 
 use super::is_watched;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// A bar on the standard error. It is drawn only on a terminal, and only after a second.
@@ -28,7 +29,13 @@ impl Progress {
         Self::styled(what, total, style)
     }
 
-    fn styled(what: &'static str, total: Option<u64>, style: &str) -> Self {
+    /// Waiting for `what`, for so long at most.
+    pub(crate) fn of_waiting(what: String, most: Duration) -> Self {
+        let style = "waiting for {msg} {bar:30} {elapsed}, at most {human_len} s";
+        Self::styled(what, Some(most.as_secs()), style)
+    }
+
+    fn styled(what: impl Into<Cow<'static, str>>, total: Option<u64>, style: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden()).with_message(what);
         // The template is a constant; without it, the usual style does as well.
         let bar = match ProgressStyle::with_template(style) {

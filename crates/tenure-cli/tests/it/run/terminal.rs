@@ -1,6 +1,6 @@
 //! In a terminal: the command has the keyboard, and gives it back.
 
-use crate::site::Site;
+use crate::site::{Site, hold};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -108,4 +108,16 @@ fn without_a_shell_the_stop_key_stops_nothing() {
     let line = "exec tenure run --resource r -- sh -c 'echo up; read word; echo \"got $word\"'";
     let shown = typed(&site, line, &[("up", "\u{1a}word\n")]);
     assert!(shown.contains("got") && shown.ends_with("status 0"), "{shown}");
+}
+
+/// Somebody who watches sees that it waits, and for how long still.
+#[test]
+fn whoever_watches_sees_the_waiting() {
+    let site = Site::new();
+    let worker = site.worker("other");
+    let lease = hold(&worker, "r", &[]);
+    let shown = typed(&site, "tenure run --resource r --wait 2s -- true", &[]);
+    assert!(shown.contains("waiting for r ") && shown.contains("at most 2 s"), "{shown}");
+    assert!(shown.ends_with("status 75"), "{shown}");
+    lease.release().unwrap();
 }
