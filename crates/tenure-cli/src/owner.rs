@@ -1,5 +1,6 @@
 //! Who asks, as people read it: `name@host`, and for one run of a command `name@host/pid`.
 
+use crate::run::tree::Process;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::fmt;
@@ -48,9 +49,11 @@ impl Who {
     /// Whether its process is there; `None` when that cannot be known from here.
     pub(crate) fn is_running(&self) -> Option<bool> {
         let pid = self.pid.filter(|_| self.is_on_this_host() && sees_the_hosts_processes())?;
-        // Asked of the system, not read in /proc, which may hide what belongs to others.
-        let asked = i32::try_from(pid).ok().and_then(Pid::from_raw).map(test_kill_process);
-        Some(matches!(asked, Some(Ok(()) | Err(Errno::PERM))))
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        // Asked of the system, since /proc may hide what belongs to others; but the system also knows the dead whom nobody
+        // has buried yet.
+        let is_there = matches!(pid.map(test_kill_process), Some(Ok(()) | Err(Errno::PERM)));
+        Some(is_there && pid.and_then(Process::read).is_none_or(|process| process.is_alive()))
     }
 }
 

@@ -31,3 +31,15 @@ fn what_is_written_is_read_back() {
         assert_eq!(Who::parse(text).to_string(), text);
     }
 }
+
+/// A process that has ended, and whose parent has not asked for its status, holds nothing.
+#[test]
+fn a_zombie_does_not_run() {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let who = Who { pid: Some(child.id()), ..Who::here(Some("a")) };
+    while who.is_running() == Some(true) {
+        std::thread::yield_now();
+    }
+    assert_eq!(who.is_running(), Some(false));
+    child.wait().unwrap();
+}
