@@ -262,10 +262,8 @@ fn attempt(
         if let Some(progress) = &mut progress {
             progress.at(Duration::from_nanos(watchdog::now().saturating_sub(began)).as_secs());
         }
-        if let Ok(Some(answer)) = answered.try_recv() {
-            return Ok(answer);
-        }
         match event {
+            // Also when the answer is there: nothing is started for somebody who wants the end.
             Ok(Event::Signal(signal)) if signals::asks_for_the_end(signal) => {
                 cancel.cancel();
                 let _ = asking.join();
@@ -276,7 +274,11 @@ fn attempt(
                 let why = "interrupted while waiting; nothing was started".to_owned();
                 return Err(NotStarted { exit, why, holder: None });
             }
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {
+                if let Ok(Some(answer)) = answered.try_recv() {
+                    return Ok(answer);
+                }
+            }
             Err(RecvTimeoutError::Disconnected) => return Ok(Err(AcquireError::Closed)),
         }
     }

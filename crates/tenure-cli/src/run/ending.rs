@@ -1,7 +1,7 @@
 //! The end of a run: the resource is released when the last process of the command is gone, and not before.
 
-use super::keep::{Event, Keep, Standing, WATCHDOG_GONE};
-use super::link::{Gone, Status};
+use super::keep::{Event, Keep, WATCHDOG_GONE};
+use super::link::{Gone, Status, Tidings};
 use super::report::{Release, Report};
 use super::tree::{self, Process};
 use super::watchdog::{now, pause};
@@ -28,31 +28,33 @@ impl Keep<'_> {
     /// The last process of the command is gone.
     pub(super) fn end(mut self) -> Report {
         if let (true, Some(Status::Killed(signal))) = (self.foreground.is_given(), self.report.status) {
-            self.report.interrupted = Some(signal).filter(|signal| matches!(*signal, SIGINT | SIGQUIT));
+            // By a key, and not by somebody who sent it to this process alone.
+            let by_key = matches!(signal, SIGINT | SIGQUIT) && self.passed_on != Some(signal);
+            self.report.interrupted = Some(signal).filter(|_| by_key && self.report.lost.is_none());
         }
         self.foreground.take_back();
         if let Some(file) = &self.token_file {
             file.remove();
         }
+        if let (Some(since), Some(gone)) = (self.still_since, &self.report.gone) {
+            self.report.frozen += Duration::from_nanos(gone.at.saturating_sub(since));
+        }
         self.call_off_the_way_back();
         self.release();
         self.look_for_a_successor();
         self.wait_for_the_hook();
-        let _ = self.watchdog.wait();
+        signals::let_go();
         self.voice.finish();
         self.report
     }
 
     /// An attempt that is under way may have a lease by now, which is released like any other.
     fn call_off_the_way_back(&mut self) {
-        let Standing::Stopped { attempt, .. } = &self.standing else { return };
-        attempt.cancel();
-        self.standing = Standing::Ending;
-        while let Ok(event) = self.events.recv_timeout(LOOK) {
-            let is_the_end = matches!(event, Event::Back(_));
-            self.react(event);
-            if is_the_end {
-                break;
+        self.settle_on_the_end();
+        while self.attempt.is_some() {
+            match self.events.recv_timeout(LOOK) {
+                Ok(event) => self.react(event),
+                Err(_) => break,
             }
         }
     }
@@ -78,7 +80,8 @@ impl Keep<'_> {
                     return;
                 }
                 Ok(Event::Released(Err(_))) => return,
-                Ok(Event::Signal(signal)) if signals::asks_for_the_end(signal) => return,
+                // Whoever was in a hurry before has sent one already; whoever sends one now was told what it costs.
+                Ok(Event::Signal(signal)) if patience.is_none() && signals::asks_for_the_end(signal) => return,
                 Ok(event) => self.react(event),
                 Err(_) => {}
             }
@@ -105,19 +108,33 @@ impl Keep<'_> {
         self.report.successor = read.view.lease.filter(newer).map(|lease| (lease.owner.name.to_string(), lease.epoch));
     }
 
+    /// Waits for the watchdog, which runs the command for a loss; an interruption leaves both to themselves.
     fn wait_for_the_hook(&mut self) {
-        let (Some(lost), Some(command)) = (&self.report.lost, &self.task.on_loss) else { return };
-        if lost == WATCHDOG_GONE {
-            // Nobody else is there to run it.
+        if self.hook_is_ours
+            && let (Some(lost), Some(command)) = (self.report.lost.clone(), self.task.on_loss.clone())
+        {
             let environment = self.report.tokens.last().map(|token| self.task.environment(token));
-            self.report.hook = hook::run_with(command, lost, environment.into_iter().flatten()).ok();
-            return;
+            let tell = self.tell.clone();
+            let hook = move || {
+                let status = hook::run_with(&command, &lost, environment.into_iter().flatten());
+                drop(tell.send(Event::Tidings(Tidings::Hook(status))));
+            };
+            if thread::Builder::new().name("hook".into()).spawn(hook).is_ok() {
+                self.wait_until(|keep| keep.report.hook.is_some());
+            }
         }
-        while self.report.hook.is_none() {
-            match self.events.recv_timeout(hook::AT_MOST * 2) {
-                Ok(Event::WatchdogGone) | Err(_) => break,
+        self.wait_until(|keep| !matches!(keep.watchdog.try_wait(), Ok(None)));
+        // What it told last may still be on its way.
+        self.wait_until(|keep| keep.watchdog_gone);
+    }
+
+    fn wait_until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) {
+        while !is_so(self) {
+            self.wake_the_watchdog();
+            match self.events.recv_timeout(Duration::from_millis(20)) {
                 Ok(Event::Signal(signal)) if signals::asks_for_the_end(signal) => break,
                 Ok(event) => self.react(event),
+                Err(_) => {}
             }
         }
     }
@@ -126,12 +143,20 @@ impl Keep<'_> {
     /// there is nobody left who would do so in time.
     pub(super) fn end_without_watchdog(&mut self) {
         let mut gone = Gone { killed_at: Some(now()), ..Gone::default() };
+        // One that ended before that has lost nothing.
+        let in_time = self.report.status.is_some();
+        let mut told = false;
         loop {
             let left = self.members();
-            for signal in [Signal::STOP, Signal::KILL] {
-                for process in &left {
-                    let _ = process.signal(signal);
+            let mut refused = Vec::new();
+            for process in &left {
+                let _ = process.signal(Signal::STOP);
+                if process.signal(Signal::KILL).is_err() {
+                    refused.push(process.to_string());
                 }
+            }
+            if !refused.is_empty() && !std::mem::replace(&mut told, true) {
+                self.hear(Tidings::Refused(refused));
             }
             self.reap(&left);
             if left.is_empty() {
@@ -142,10 +167,11 @@ impl Keep<'_> {
         gone.at = now();
         self.report.gone = Some(gone);
         // A watchdog that never told of the command has not started it: that is a failure, not a loss.
-        if self.report.pid.is_some() {
-            self.report.lost = Some(WATCHDOG_GONE.to_owned());
+        if self.report.pid.is_some() && !in_time {
+            self.report.lost.get_or_insert_with(|| WATCHDOG_GONE.to_owned());
+            self.hook_is_ours = true;
         }
-        self.standing = Standing::Ending;
+        self.settle_on_the_end();
     }
 
     /// What came from the command: everything below this process, but for what was there before, and what came from that.

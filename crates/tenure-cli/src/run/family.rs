@@ -13,6 +13,8 @@ pub(super) struct Family {
     command: Pid,
     /// The command's number names its group for as long as the command is not reaped, and not a moment longer.
     group: bool,
+    /// Who was asked to end.
+    asked: Vec<Process>,
 }
 
 /// How often a process is looked at until it has stopped.
@@ -20,7 +22,7 @@ const LOOKS_AT_A_STOP: usize = 200;
 
 impl Family {
     pub(super) const fn new(own: Pid, command: Pid) -> Self {
-        Self { own, command, group: true }
+        Self { own, command, group: true, asked: Vec::new() }
     }
 
     pub(super) const fn command(&self) -> Pid {
@@ -51,15 +53,36 @@ impl Family {
         }
     }
 
-    /// Stops every one of them, and returns when they stand still.
-    pub(super) fn stop(&self) {
+    /// Asks those to end who were not asked yet, each once; somebody new may come up meanwhile.
+    pub(super) fn ask(&mut self) {
+        for process in descendants(self.own) {
+            if !self.asked.iter().any(|asked| asked.is_same(&process)) {
+                let _ = process.signal(Signal::TERM);
+                // A stopped process acts on it only when it goes on.
+                let _ = process.signal(Signal::CONT);
+                self.asked.push(process);
+            }
+        }
+    }
+
+    /// Stops every one of them, and returns when they stand still; names those whom the system does not let it stop.
+    pub(super) fn stop(&self) -> Vec<String> {
+        self.signal_group(Signal::STOP);
+        let mut refused = Vec::new();
         for _ in 0..LOOKS_AT_A_STOP {
-            self.signal(Signal::STOP);
-            if descendants(self.own).iter().all(Process::is_stopped) {
+            let awake: Vec<_> = descendants(self.own).into_iter().filter(|process| !process.is_stopped()).collect();
+            refused.clear();
+            for process in &awake {
+                if process.signal(Signal::STOP) == Err(Errno::PERM) {
+                    refused.push(process.to_string());
+                }
+            }
+            if awake.len() == refused.len() {
                 break;
             }
             pause(Duration::from_millis(1));
         }
+        refused
     }
 
     /// Whether none has been woken by somebody else.

@@ -54,24 +54,36 @@ impl Foreground {
 
     /// This process was woken: in the foreground again, the command is so as well.
     pub(super) fn woken(&mut self) {
-        let in_front = tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == getpgrp());
-        if let Some(command) = self.command.filter(|_| in_front) {
+        if let Some(command) = self.command.filter(|_| in_front() == Some(getpgrp())) {
             self.give(command);
+        }
+    }
+
+    /// The command stands still, and the keyboard is of no use to it.
+    pub(super) fn withdraw(&self) {
+        if self.command.is_some_and(|command| in_front().is_some_and(|group| group == command)) {
+            let _ = tcsetpgrp(rustix::stdio::stdin(), getpgrp());
         }
     }
 
     /// The command is gone.
     pub(super) fn take_back(&mut self) {
-        let held = |command| tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == command);
-        if self.command.take().is_some_and(held) {
-            let _ = tcsetpgrp(rustix::stdio::stdin(), getpgrp());
-        }
+        self.withdraw();
+        self.command = None;
     }
+}
+
+fn in_front() -> Option<Pid> {
+    tcgetpgrp(rustix::stdio::stdin()).ok()
 }
 
 /// Ends this process as the interrupt key would have, had the command not had the terminal: whoever waits for it, and all
 /// that is in its group, such as a script with a loop, hears of it too.
 pub(super) fn end_by(signal: i32) {
+    // The first process of a container is not ended by a signal's default.
+    if getpid().as_raw_pid() == 1 {
+        return;
+    }
     if let Some(signal) = Signal::from_named_raw(signal) {
         let _ = kill_current_process_group(signal);
     }

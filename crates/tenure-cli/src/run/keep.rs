@@ -58,6 +58,16 @@ pub(super) struct Keep<'a> {
     pub(super) report: Report,
     pub(super) voice: Voice,
     pub(super) standing: Standing,
+    /// The attempt to come back that has not told its end yet.
+    pub(super) attempt: Option<CancellationToken>,
+    /// Since when the command stands still.
+    pub(super) still_since: Option<u64>,
+    /// Whether the watchdog's end of the link is closed.
+    pub(super) watchdog_gone: bool,
+    /// Whether the command for a loss is this process's to run.
+    pub(super) hook_is_ours: bool,
+    /// The newest signal that others sent to this process, and that was passed on.
+    pub(super) passed_on: Option<i32>,
     /// The newest freeze that was followed.
     frozen: u64,
     /// Children of this process that are not the command's: it may have become this program with some.
@@ -71,7 +81,6 @@ pub(super) enum Standing {
     Stopping,
     Stopped {
         since: u64,
-        attempt: CancellationToken,
     },
     Ending,
 }
@@ -84,30 +93,27 @@ impl<'a> Keep<'a> {
         (tell, events): (Sender<Event>, Receiver<Event>),
     ) -> Result<Self, (Lease, Problem)> {
         let others = super::tree::descendants(getpid());
-        let prepared = prepare(task, &lease).and_then(|prepared| {
-            listen(&prepared.link, &tell).map_err(|error| Problem::failure(format_args!("no thread: {error}")))?;
-            Ok(prepared)
-        });
-        match prepared {
-            Ok(Prepared { link, watchdog, token_file, report }) => {
-                let (foreground, voice, standing) = (Foreground::find(), Voice::new(), Standing::Runs);
-                let (lease, frozen) = (Some(lease), 0);
-                Ok(Self {
-                    task,
-                    lease,
-                    link,
-                    watchdog,
-                    events,
-                    tell,
-                    foreground,
-                    token_file,
-                    report,
-                    voice,
-                    standing,
-                    frozen,
-                    others,
-                })
-            }
+        match prepare(task, &lease, &tell) {
+            Ok(Prepared { link, watchdog, token_file, report }) => Ok(Self {
+                task,
+                lease: Some(lease),
+                link,
+                watchdog,
+                events,
+                tell,
+                foreground: Foreground::find(),
+                token_file,
+                report,
+                voice: Voice::new(),
+                standing: Standing::Runs,
+                attempt: None,
+                still_since: None,
+                watchdog_gone: false,
+                hook_is_ours: false,
+                passed_on: None,
+                frozen: 0,
+                others,
+            }),
             Err(problem) => Err((lease, problem)),
         }
     }
@@ -138,14 +144,22 @@ impl<'a> Keep<'a> {
     pub(super) fn react(&mut self, event: Event) {
         match event {
             Event::Tidings(tidings) => self.hear(tidings),
-            Event::WatchdogGone if self.report.gone.is_none() => self.end_without_watchdog(),
+            Event::WatchdogGone => {
+                self.watchdog_gone = true;
+                if self.report.gone.is_none() {
+                    self.end_without_watchdog();
+                }
+            }
             Event::Signal(signal) => self.pass_on(signal),
-            Event::Back(end) => self.come_back(end),
-            Event::WatchdogGone | Event::Released(_) | Event::Nudge => {}
+            Event::Back(end) => {
+                self.attempt = None;
+                self.come_back(end);
+            }
+            Event::Released(_) | Event::Nudge => {}
         }
     }
 
-    fn hear(&mut self, tidings: Tidings) {
+    pub(super) fn hear(&mut self, tidings: Tidings) {
         match tidings {
             Tidings::Started(pid) => {
                 self.report.pid = Some(pid);
@@ -162,6 +176,8 @@ impl<'a> Keep<'a> {
                     self.link.send(&Order::Signal(signal_hook::consts::SIGCONT));
                 }
             }
+            // Somebody has stopped it by name, and will wake it.
+            Tidings::Stopped(signal_hook::consts::SIGTSTP) => {}
             Tidings::Stopped(_) => self.voice.say(
                 "the command waits for the keyboard, which it does not have here; give it an input, as with </dev/null, or \
                  interrupt it",
@@ -173,7 +189,7 @@ impl<'a> Keep<'a> {
                 self.report.lost.get_or_insert(why);
             }
             Tidings::Refused(processes) => self.voice.say(format!(
-                "the system does not allow this user to end {}; end it by hand. {} stays as it is until then",
+                "the system does not let this user stop or end {}; do it by hand. {} is not released until it has ended",
                 processes.join(", "),
                 self.task.resource
             )),
@@ -193,7 +209,10 @@ impl<'a> Keep<'a> {
                     self.lose(INTERRUPTED);
                 }
             }
-            Standing::Runs | Standing::Ending => self.link.send(&Order::Signal(signal)),
+            Standing::Runs | Standing::Ending => {
+                self.passed_on = Some(signal);
+                self.link.send(&Order::Signal(signal));
+            }
         }
     }
 
@@ -234,8 +253,8 @@ impl<'a> Keep<'a> {
         self.link.send(&Order::Lost(why.to_owned()));
     }
 
-    fn settle_on_the_end(&mut self) {
-        if let Standing::Stopped { attempt, .. } = &self.standing {
+    pub(super) fn settle_on_the_end(&mut self) {
+        if let Some(attempt) = &self.attempt {
             attempt.cancel();
         }
         self.standing = Standing::Ending;
@@ -251,31 +270,43 @@ impl<'a> Keep<'a> {
             return;
         }
         self.frozen = since;
+        self.still_since = Some(since);
+        // Whoever sits there may want to end it, and the keys would go to a command that stands still.
+        self.foreground.withdraw();
         if let Some(file) = &self.token_file {
             file.remove();
         }
-        let Some(lease) = self.lease.take() else { return };
         self.voice.say(format!(
             "the lease of {} was not renewed in time: the command stands still until it is known who has it",
             self.task.resource
         ));
+        self.standing = Standing::Stopped { since };
+        self.ask_for_it();
+    }
+
+    /// Gives the lost grant up and asks for the next one.
+    fn ask_for_it(&mut self) {
+        let Some(lease) = self.lease.take() else { return };
         let attempt = CancellationToken::new();
-        self.standing = Standing::Stopped { since, attempt: attempt.clone() };
-        let (wish, tell) = (back::Wish::new(self.task, &lease), self.tell.clone());
+        let (wish, tell, cancel) = (back::Wish::new(self.task, &lease), self.tell.clone(), attempt.clone());
         // The old grant is given up by being dropped.
         drop(lease);
         let asking = thread::Builder::new().name("way-back".into());
-        let asking = asking.spawn(move || drop(tell.send(Event::Back(wish.come_back(&attempt)))));
-        if let Err(error) = asking {
-            self.voice.say(format!("there is no thread to ask with ({error})"));
-            self.lose(NOT_REGAINED);
+        match asking.spawn(move || drop(tell.send(Event::Back(wish.come_back(&cancel))))) {
+            Ok(_) => self.attempt = Some(attempt),
+            Err(error) => {
+                self.voice.say(format!("there is no thread to ask with ({error})"));
+                self.lose(NOT_REGAINED);
+            }
         }
     }
 
     fn come_back(&mut self, end: Option<back::Back>) {
         let (since, lease) = match (end, &self.standing) {
             (None, _) => return,
-            (Some(back::Back::Same(lease)), Standing::Stopped { since, .. }) => (*since, lease),
+            (Some(back::Back::Same(lease)), Standing::Stopped { since }) if self.report.gone.is_none() => {
+                (*since, lease)
+            }
             // It was ended meanwhile; the lease is released with its end.
             (Some(back::Back::Same(lease)), _) => return self.lease = Some(lease),
             (Some(back::Back::Another(lease)), _) => {
@@ -287,26 +318,35 @@ impl<'a> Keep<'a> {
                 return self.lose(NOT_REGAINED);
             }
         };
-        let written = self.token_file.as_ref().map_or(Ok(()), |file| file.replace(lease.token()));
-        let began = now();
-        let left = lease.time_left();
-        let (token, epoch) = (lease.token().clone(), lease.epoch());
+        let (began, left) = (now(), lease.time_left());
+        let token = lease.token().clone();
+        self.report.tokens.push(token.clone());
         self.lease = Some(lease);
-        let (Ok(()), Ok(left)) = (written, left) else { return self.lose(Loss::Ended.name()) };
+        // Lost again already: once more.
+        let Ok(left) = left else { return self.ask_for_it() };
+        if let Some(Err(error)) = self.token_file.as_ref().map(|file| file.replace(&token)) {
+            self.voice.say(format!("the new token cannot be written to its file: {error}"));
+            return self.lose(NOT_REGAINED);
+        }
         let stood = Duration::from_nanos(began.saturating_sub(since));
+        self.still_since = None;
         self.report.frozen += stood;
-        self.report.tokens.push(token);
         self.report.end_at = began.saturating_add(nanos(left));
         let resource = &self.task.resource;
-        let (stood, since, end_at) = (Span(stood), since, self.report.end_at);
+        let (stood, epoch, end_at) = (Span(stood), token.epoch, self.report.end_at);
         self.voice
             .say(format!("nobody had taken over {resource}: the command goes on after {stood} under epoch {epoch}"));
         self.standing = Standing::Runs;
+        self.foreground.woken();
         self.link.send(&Order::Thaw { since, end_at });
     }
 
     /// A watchdog that somebody has stopped ends nothing in time. It is woken for as long as this process runs.
-    fn wake_the_watchdog(&self) {
+    pub(super) fn wake_the_watchdog(&mut self) {
+        // Once it has ended, its number may be another's.
+        if !matches!(self.watchdog.try_wait(), Ok(None)) {
+            return;
+        }
         let watchdog = Pid::from_child(&self.watchdog);
         if Process::read(watchdog).is_some_and(|process| process.is_stopped() && process.is_alive()) {
             let _ = rustix::process::kill_process(watchdog, Signal::CONT);
@@ -321,7 +361,7 @@ struct Prepared {
     report: Report,
 }
 
-fn prepare(task: &Task, lease: &Lease) -> Result<Prepared, Problem> {
+fn prepare(task: &Task, lease: &Lease, tell: &Sender<Event>) -> Result<Prepared, Problem> {
     let failed = |what: &'static str| move |error: std::io::Error| Problem::failure(format_args!("{what}: {error}"));
     if !Path::new("/proc/self/exe").exists() {
         return Err(Problem::failure(
@@ -333,6 +373,9 @@ fn prepare(task: &Task, lease: &Lease) -> Result<Prepared, Problem> {
     let token_file = task.freeze.then(|| TokenFile::create(lease.token())).transpose();
     let token_file = token_file.map_err(failed("the token cannot be written to a file"))?;
     let (here, there) = UnixStream::pair().map_err(failed("no sockets can be had"))?;
+    let link = Link::new(here);
+    // Before the watchdog is there, so that nothing can fail any more once the command may run.
+    listen(&link, tell).map_err(failed("nobody can listen to the watchdog"))?;
     let began = now();
     let left = lease.time_left().map_err(|lost| Problem::new(Exit::Lost, lost))?;
     let end_at = began.saturating_add(nanos(left));
@@ -356,9 +399,13 @@ fn prepare(task: &Task, lease: &Lease) -> Result<Prepared, Problem> {
     command.envs(task.environment(lease.token())).arg("--").args(&task.command);
     // Apart from this process's group, so that what is sent to the group does not stop it.
     let watchdog = command.stdin(OwnedFd::from(there)).process_group(0).spawn();
-    let watchdog = watchdog.map_err(failed("the watchdog cannot be started"))?;
-    let link = Link::new(here);
-    link.hand_over(rustix::stdio::stdin()).map_err(failed("the watchdog does not take the command's input"))?;
+    let mut watchdog = watchdog.map_err(failed("the watchdog cannot be started"))?;
+    if let Err(error) = link.hand_over(rustix::stdio::stdin()) {
+        // It starts nothing without that.
+        link.close();
+        let _ = watchdog.wait();
+        return Err(failed("the watchdog does not take the command's input")(error));
+    }
     let (resource, owner, token) = (task.resource.clone(), task.owner.to_string(), lease.token().clone());
     let report = Report::new(resource, owner, task.plan, token, end_at, began);
     Ok(Prepared { link, watchdog, token_file, report })

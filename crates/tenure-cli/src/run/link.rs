@@ -158,6 +158,11 @@ impl Link {
         Ok(Some(serde_json::from_slice(&line)?))
     }
 
+    /// Closes both directions, for the other end and for whoever listens here.
+    pub(super) fn close(&self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+
     /// Hands an open file to the other end. Before the first message.
     pub(super) fn hand_over(&self, file: impl AsFd) -> io::Result<()> {
         let files = [file.as_fd()];

@@ -36,6 +36,14 @@ pub(super) fn watch(events: Sender<Event>) -> io::Result<()> {
     Ok(())
 }
 
+/// From now on a signal that asks for the end ends this process: nothing is held any more, and nothing is left to do.
+pub(super) fn let_go() {
+    let yes = Arc::new(AtomicBool::new(true));
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)) {
+        let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&yes));
+    }
+}
+
 /// From now on no signal that can be caught ends or stops this process. Not by ignoring them: the command would inherit
 /// that.
 pub(super) fn outlast() -> io::Result<()> {

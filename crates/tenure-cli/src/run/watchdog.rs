@@ -9,7 +9,9 @@ use super::{signals, tree};
 use crate::exit::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, nice, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getpriority_process, set_child_subreaper, setpriority_process, wait,
+};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -70,7 +72,8 @@ struct Watchdog<'a> {
     gone: Gone,
     /// Whom the system does not let this process kill.
     refused: Vec<String>,
-    hurried: bool,
+    /// The own priority, as it was before it was raised.
+    hurried: Option<i32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +90,10 @@ enum Phase {
     Killing,
 }
 
-/// How long to wait, in nanoseconds, before processes that were killed, or stopped, are looked at again.
+/// How long to wait, in nanoseconds, before processes that were killed, stopped, or asked to end are looked at again.
 const LOOK_AGAIN: u64 = 10_000_000;
 const LOOK_AT_THE_FROZEN: u64 = 50_000_000;
+const ASK_AGAIN: u64 = 50_000_000;
 
 /// How much more often this process gets its turn than others.
 const HURRY: i32 = 15;
@@ -109,6 +113,7 @@ impl<'a> Watchdog<'a> {
             // It took too long until here: nothing is started under a lease that may be over.
             link.send(&Tidings::Ending(DEADLINE_PASSED.to_owned()));
             link.send(&Tidings::Gone(Gone { at: now(), ..Gone::default() }));
+            run_the_hook(args, DEADLINE_PASSED, &mut link);
             link.finish();
             return Ok(None);
         }
@@ -128,7 +133,8 @@ impl<'a> Watchdog<'a> {
         let family = Family::new(own, Pid::from_child(&child));
         // Its few steps must come in time on a machine that is short of it. Only after the command was started, which
         // would inherit it, and only where that is allowed.
-        let hurried = nice(-HURRY).is_ok();
+        let usual = getpriority_process(None);
+        let hurried = usual.and_then(|usual| setpriority_process(None, usual - HURRY).map(|()| usual)).ok();
         let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         link.send(&Tidings::Started(family.command().as_raw_pid()));
         Ok(Some(Self {
@@ -150,6 +156,9 @@ impl<'a> Watchdog<'a> {
 
     fn watch(mut self) -> io::Result<()> {
         while self.reap()? {
+            if self.ended.is_some() && matches!(self.phase, Phase::Running | Phase::Frozen { .. }) {
+                self.end_what_is_left();
+            }
             self.sleep()?;
             // What the run has said first: a renewal that is here already counts.
             self.listen()?;
@@ -157,12 +166,12 @@ impl<'a> Watchdog<'a> {
         }
         self.gone.at = now();
         self.link.send(&Tidings::Gone(self.gone.clone()));
-        if self.hurried {
+        if let Some(usual) = self.hurried {
             // What comes now is in no hurry, and must not inherit it.
-            let _ = nice(HURRY);
+            let _ = setpriority_process(None, usual);
         }
-        if let (Some(why), Some(command)) = (&self.lost, &self.args.on_loss) {
-            self.link.send(&Tidings::Hook(hook::run(command, why)?));
+        if let Some(why) = &self.lost {
+            run_the_hook(self.args, why, &mut self.link);
         }
         // A run that was killed cannot clear up behind itself.
         if let Some(folder) = self.args.token_file.as_ref().and_then(|file| file.parent()).filter(|_| self.run_gone) {
@@ -197,11 +206,20 @@ impl<'a> Watchdog<'a> {
     }
 
     fn command_ended(&mut self, status: Status) {
+        // At the deadline or behind it, the end came too late to be in time, whoever made it.
+        if self.phase == Phase::Running && now() >= self.end_at {
+            self.lose(DEADLINE_PASSED.to_owned());
+        }
         self.ended = Some(status);
         self.family.reaped();
         self.link.send(&Tidings::Ended(status));
+    }
+
+    /// Whoever is left would work on without a right to it. Looked for as long as this process has a child: one that was
+    /// about to start another may not have been in the list.
+    fn end_what_is_left(&mut self) {
         let left = self.family.members();
-        if left.is_empty() || !matches!(self.phase, Phase::Running | Phase::Frozen { .. }) {
+        if left.is_empty() {
             return;
         }
         self.gone.left_behind = left.iter().map(tree::Process::to_string).collect();
@@ -210,9 +228,11 @@ impl<'a> Watchdog<'a> {
 
     fn sleep(&self) -> io::Result<()> {
         let next = match self.phase {
+            // Something is left of a command that has ended, and did not show itself yet.
+            Phase::Running if self.ended.is_some() => now().saturating_add(LOOK_AGAIN),
             Phase::Running => self.end_at,
             Phase::Frozen { .. } => now().saturating_add(LOOK_AT_THE_FROZEN),
-            Phase::Ending { kill_at } => kill_at,
+            Phase::Ending { kill_at } => kill_at.min(now().saturating_add(ASK_AGAIN)),
             Phase::Killing => now().saturating_add(LOOK_AGAIN),
         };
         let at = Timespec {
@@ -298,10 +318,11 @@ impl<'a> Watchdog<'a> {
             Phase::Running if now >= self.end_at && self.args.freeze => self.freeze(),
             Phase::Running if now >= self.end_at => self.lose(DEADLINE_PASSED.to_owned()),
             // Somebody else may wake it.
-            Phase::Frozen { .. } if !self.family.stands_still() => self.family.stop(),
+            Phase::Frozen { .. } if !self.family.stands_still() => self.stop(),
             Phase::Ending { kill_at } if now >= kill_at => self.kill(),
+            Phase::Ending { .. } => self.family.ask(),
             Phase::Killing => self.kill(),
-            Phase::Running | Phase::Frozen { .. } | Phase::Ending { .. } => {}
+            Phase::Running | Phase::Frozen { .. } => {}
         }
     }
 
@@ -328,15 +349,23 @@ impl<'a> Watchdog<'a> {
             return self.kill();
         }
         self.gone.asked_at = Some(now);
-        self.family.signal(Signal::TERM);
-        // A stopped process acts on it only when it goes on.
-        self.family.signal(Signal::CONT);
+        self.family.ask();
     }
 
     fn kill(&mut self) {
         self.phase = Phase::Killing;
         self.gone.killed_at.get_or_insert_with(now);
         let refused = self.family.kill();
+        self.tell_of(refused);
+    }
+
+    fn stop(&mut self) {
+        let refused = self.family.stop();
+        self.tell_of(refused);
+    }
+
+    /// Once for each set of them.
+    fn tell_of(&mut self, refused: Vec<String>) {
         if refused != self.refused && !refused.is_empty() {
             self.link.send(&Tidings::Refused(refused.clone()));
         }
@@ -346,8 +375,14 @@ impl<'a> Watchdog<'a> {
     fn freeze(&mut self) {
         let since = now();
         self.phase = Phase::Frozen { since };
-        self.family.stop();
+        self.stop();
         self.link.send(&Tidings::Frozen(since));
+    }
+}
+
+fn run_the_hook(args: &Args, why: &str, link: &mut Link) {
+    if let Some(command) = &args.on_loss {
+        link.send(&Tidings::Hook(hook::run(command, why)));
     }
 }
 

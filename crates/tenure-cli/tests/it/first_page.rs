@@ -1,9 +1,9 @@
 //! The five minutes of the first page, typed in order into one shell: what it prints is what the page shows.
 
-use crate::site::Site;
+use crate::site::{Site, undisturbed};
 use regex::Regex;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const MARK: &str = "-- typed --";
 
@@ -65,7 +65,7 @@ fn the_five_minutes_of_the_first_page_print_what_it_shows() {
             script += "until tenure ls --held --json 2>/dev/null | grep -q tenant:42; do sleep 0.05; done\n";
         }
     }
-    let mut shell = Command::new("timeout");
+    let mut shell = undisturbed("timeout");
     shell.args(["--kill-after=1s", "120s", "bash"]);
     let bin = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
     shell.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));

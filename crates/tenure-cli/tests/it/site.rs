@@ -80,9 +80,17 @@ impl Site {
     }
 }
 
+/// A program to which every signal does what it usually does: whoever runs the tests in the background may have some
+/// ignored, and programs inherit that.
+pub(crate) fn undisturbed(name: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", name]);
+    command
+}
+
 /// A program in a folder, which reads nothing and finds no settings but what is in that folder.
 pub(crate) fn program(name: &str, folder: &Path) -> Command {
-    let mut command = Command::new(name);
+    let mut command = undisturbed(name);
     let ours = |name: &str| {
         ["TENURE_", "CLICOLOR"].iter().any(|ours| name.starts_with(ours)) || ["COLUMNS", "NO_COLOR"].contains(&name)
     };

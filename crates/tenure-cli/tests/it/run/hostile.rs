@@ -2,8 +2,9 @@
 
 use super::{Running, account, children, is_alive, pid, stands_still, watchdog};
 use crate::rig::until;
-use crate::site::{Site, hold};
+use crate::site::{Said, Site, hold};
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
@@ -202,7 +203,9 @@ fn a_release_that_is_not_answered_can_be_interrupted() {
         let _ = kill_process(run.pid(), Signal::TERM);
         !is_alive(run.pid())
     });
-    let said = run.end().ended(0).with(&["nobody knows whether the authority released r"]);
+    let said = run.end().with(&["interrupt to leave", "nobody knows whether the authority released r"]);
+    // The one that came after all was done ended it at once.
+    assert!([0, 143].contains(&said.code), "{said:?}");
     assert_eq!(account(&said)["release"], "unknown");
 }
 
@@ -226,7 +229,7 @@ fn children_from_before_are_left_alone() {
     let shell = site.command(&[]);
     let tenure = env!("CARGO_BIN_EXE_tenure");
     let line = format!("sleep 600 & echo before $!; exec {tenure} run --resource r -- sh {path}");
-    let mut outer = std::process::Command::new("sh");
+    let mut outer = crate::site::undisturbed("sh");
     for (name, value) in shell.get_envs() {
         match value {
             Some(value) => outer.env(name, value),
@@ -243,4 +246,40 @@ fn children_from_before_are_left_alone() {
     kill_process(before, Signal::KILL).unwrap();
     run.end().ended(76);
     assert!(spared);
+}
+
+/// Without a shell to run it in, the command for a loss has a status like any that is not there, and nobody waits for it.
+#[test]
+fn a_command_for_a_loss_that_cannot_be_started_keeps_nobody_waiting() {
+    let site = Site::new();
+    let args =
+        ["run", "--json", "--resource", "r", "--max-hold", "50ms", "--on-loss", "true", "--", "/bin/sleep", "600"];
+    let command = site.command(&args);
+    // What starts the run itself is found before that.
+    let path = command.get_args().nth(1).unwrap().to_owned();
+    let mut bare = std::process::Command::new(path);
+    bare.args(args)
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env("PATH", "/nonexistent");
+    let said = Said::of(bare.output().unwrap()).ended(76);
+    assert_eq!(account(&said)["on_loss"], 127);
+}
+
+/// A log shipper that is stopped with its pipe full: the resource is free at once, and whoever wants the run to end gets it.
+#[test]
+fn a_run_that_nobody_reads_is_no_holder_and_can_be_ended() {
+    let site = Site::new();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).unwrap();
+    let args = ["run", "--resource", "r", "--max-hold", "50ms", "--", "sleep", "600"];
+    let mut run = site.command(&args).stderr(Stdio::from(OwnedFd::from(writer))).spawn().unwrap();
+    site.tenure(&["run", "--resource", "r", "--wait", "20s", "--", "true"]).ended(0);
+    // Again and again: the first one may come before it has nothing left to do.
+    until("the run has ended", || {
+        let _ = kill_process(Pid::from_child(&run), Signal::TERM);
+        run.try_wait().unwrap().is_some()
+    });
+    drop(reader);
 }

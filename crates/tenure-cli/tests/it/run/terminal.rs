@@ -1,15 +1,21 @@
 //! In a terminal: the command has the keyboard, and gives it back.
 
-use crate::site::{Site, hold};
+use crate::site::{Site, hold, undisturbed};
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Types into a terminal of its own, in which `command` runs, and returns what appeared there. Each piece is typed when the
 /// text before it has appeared.
 #[track_caller]
 fn typed(site: &Site, command: &str, pieces: &[(&str, &str)]) -> String {
+    typed_with(site, command, pieces, |_| {})
+}
+
+/// The same, with something that is done when a text has appeared, before its piece is typed.
+#[track_caller]
+fn typed_with(site: &Site, command: &str, pieces: &[(&str, &str)], mut meanwhile: impl FnMut(&str)) -> String {
     let plain = site.command(&[]);
-    let mut terminal = Command::new("script");
+    let mut terminal = undisturbed("script");
     // With a path, so that the commands inside find `tenure` by its name.
     let tenure = std::path::Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
     let path = format!("{}:{}", tenure.display(), std::env::var("PATH").unwrap());
@@ -25,6 +31,7 @@ fn typed(site: &Site, command: &str, pieces: &[(&str, &str)]) -> String {
     let mut keys = run.child.stdin.take().unwrap();
     for (appears, type_this) in pieces {
         run.see(appears);
+        meanwhile(appears);
         keys.write_all(type_this.as_bytes()).unwrap();
         keys.flush().unwrap();
     }
@@ -120,4 +127,21 @@ fn whoever_watches_sees_the_waiting() {
     assert!(shown.contains("waiting for r ") && shown.contains("at most 2 s"), "{shown}");
     assert!(shown.ends_with("status 75"), "{shown}");
     lease.release().unwrap();
+}
+
+/// A command that stands still has no use for the keyboard; whoever sits there may want to end it.
+#[test]
+fn the_interrupt_key_ends_a_run_whose_command_stands_still() {
+    let site = Site::new();
+    let text = "tenure run --freeze --resource r --ttl 2s -- sh -c 'echo up; while :; do sleep 0.05; done'\n";
+    let path = site.script("frozen.sh", text);
+    // Nobody answers, so that it stands still until somebody ends it.
+    let holder = rusqlite::Connection::open(site.path("authority.db")).unwrap();
+    let held = std::cell::Cell::new(false);
+    let shown = typed_with(&site, &format!("sh {path}"), &[("up", ""), ("stands still", "\u{3}")], |_| {
+        if !held.replace(true) {
+            holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        }
+    });
+    assert!(shown.ends_with("status 76") || shown.ends_with("status 130"), "{shown}");
 }
