@@ -29,7 +29,7 @@ use crate::screen::progress::Progress;
 use crate::span::{self, Span};
 use keep::{Event, Keep};
 use plan::Plan;
-use report::{not_started, say};
+use report::{Report, not_started, say};
 use std::ffi::OsString;
 use std::future::IntoFuture;
 use std::io::ErrorKind;
@@ -43,6 +43,7 @@ use tenure::core::decide::Refusal;
 use tenure::sink::Sink;
 use tenure::{Acquire, AcquireError, Lease, ResourceName, Tenure, Token, Ttl};
 use tokio_util::sync::CancellationToken;
+use voice::Voice;
 
 /// Run a command only while the lease of a resource is held.
 ///
@@ -151,8 +152,22 @@ struct NotStarted {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        match self.start() {
-            Ok(exit) => Ok(exit),
+        let voice = Voice::new();
+        let ended = self.start(&voice);
+        // Nothing is held any more. Whoever does not read what is said now may keep this process, but can always end it.
+        signals::let_go();
+        voice.finish();
+        match ended {
+            Ok(report) => {
+                report.say();
+                if self.json {
+                    account(&report.json());
+                }
+                if let Some(signal) = report.interrupted {
+                    foreground::end_by(signal);
+                }
+                Ok(report.exit())
+            }
             Err(NotStarted { exit, why, holder }) => {
                 say(&why);
                 if self.json {
@@ -163,27 +178,19 @@ impl Args {
         }
     }
 
-    fn start(&self) -> Result<Exit, NotStarted> {
+    fn start(&self, voice: &Voice) -> Result<Report, NotStarted> {
         let task = self.task()?;
         let (tell, events) = channel();
         signals::watch(tell.clone()).map_err(|error| Problem::failure(format_args!("signals: {error}")))?;
-        let lease = self.acquire(&task, &tell, &events)?;
-        let report = match Keep::start(&task, lease, (tell, events)) {
-            Ok(keep) => keep.follow(),
+        let lease = self.acquire(&task, voice, &tell, &events)?;
+        match Keep::start(&task, lease, voice, (tell, events)) {
+            Ok(keep) => Ok(keep.follow()),
             Err((lease, problem)) => {
                 // Nothing runs: it is given back at once.
                 let _ = wait_for(lease.release());
-                return Err(problem.into());
+                Err(problem.into())
             }
-        };
-        report.say();
-        if self.json {
-            account(&report.json());
         }
-        if let Some(signal) = report.interrupted {
-            foreground::end_by(signal);
-        }
-        Ok(report.exit())
     }
 
     fn task(&self) -> Result<Task, NotStarted> {
@@ -215,7 +222,13 @@ impl Args {
     }
 
     /// Asks once, says who is in the way, and waits for as long as that makes sense.
-    fn acquire(&self, task: &Task, tell: &Sender<Event>, events: &Receiver<Event>) -> Result<Lease, NotStarted> {
+    fn acquire(
+        &self,
+        task: &Task,
+        voice: &Voice,
+        tell: &Sender<Event>,
+        events: &Receiver<Event>,
+    ) -> Result<Lease, NotStarted> {
         let refused = match attempt(task, Duration::ZERO, tell, events)? {
             Ok(lease) => return Ok(lease),
             Err(error) => error,
@@ -232,7 +245,7 @@ impl Args {
             return Err(not_acquired(task, &refused, Duration::ZERO));
         }
         let why = holder.map_or_else(|| refused.to_string(), |holder| holder.refusal());
-        say(&format!("{why}\n            waiting for it for up to {}", Span(self.wait)));
+        voice.say(format!("{why}\n            waiting for it for up to {}", Span(self.wait)));
         attempt(task, self.wait, tell, events)?.map_err(|error| not_acquired(task, &error, self.wait))
     }
 }

@@ -43,8 +43,6 @@ impl Keep<'_> {
         self.release();
         self.look_for_a_successor();
         self.wait_for_the_hook();
-        signals::let_go();
-        self.voice.finish();
         self.report
     }
 

@@ -56,7 +56,7 @@ pub(super) struct Keep<'a> {
     pub(super) foreground: Foreground,
     pub(super) token_file: Option<TokenFile>,
     pub(super) report: Report,
-    pub(super) voice: Voice,
+    pub(super) voice: &'a Voice,
     pub(super) standing: Standing,
     /// The attempt to come back that has not told its end yet.
     pub(super) attempt: Option<CancellationToken>,
@@ -90,6 +90,7 @@ impl<'a> Keep<'a> {
     pub(super) fn start(
         task: &'a Task,
         lease: Lease,
+        voice: &'a Voice,
         (tell, events): (Sender<Event>, Receiver<Event>),
     ) -> Result<Self, (Lease, Problem)> {
         let others = super::tree::descendants(getpid());
@@ -104,7 +105,7 @@ impl<'a> Keep<'a> {
                 foreground: Foreground::find(),
                 token_file,
                 report,
-                voice: Voice::new(),
+                voice,
                 standing: Standing::Runs,
                 attempt: None,
                 still_since: None,
