@@ -56,7 +56,6 @@ fn the_five_minutes_of_the_first_page_print_what_it_shows() {
 
     let site = Site::new();
     std::os::unix::fs::symlink(root.join("examples").canonicalize().unwrap(), site.path("examples")).unwrap();
-    std::fs::write(site.path("sync.sh"), "#!/bin/sh\n").unwrap();
     let mut script = "set -m\nexec 2>&1\n".to_owned();
     for (command, _) in rest {
         script += &format!("echo '{MARK}'\n{command}\n");
