@@ -200,9 +200,6 @@ impl<'a> Keep<'a> {
     }
 
     fn pass_on(&mut self, signal: i32) {
-        if signal == signal_hook::consts::SIGCONT {
-            self.foreground.woken();
-        }
         match &self.standing {
             // What does not run hears nothing. Whoever wants the end gets it; a wake-up call must not wake it.
             Standing::Stopping | Standing::Stopped { .. } => {
@@ -211,6 +208,9 @@ impl<'a> Keep<'a> {
                 }
             }
             Standing::Runs | Standing::Ending => {
+                if signal == signal_hook::consts::SIGCONT {
+                    self.foreground.woken();
+                }
                 self.passed_on = Some(signal);
                 self.link.send(&Order::Signal(signal));
             }
