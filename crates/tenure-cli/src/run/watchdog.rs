@@ -206,12 +206,13 @@ impl<'a> Watchdog<'a> {
     }
 
     fn command_ended(&mut self, status: Status) {
+        // First of all: from here on its number may be another's.
+        self.family.reaped();
         // At the deadline or behind it, the end came too late to be in time, whoever made it.
         if self.phase == Phase::Running && now() >= self.end_at {
             self.lose(DEADLINE_PASSED.to_owned());
         }
         self.ended = Some(status);
-        self.family.reaped();
         self.link.send(&Tidings::Ended(status));
     }
 
