@@ -87,14 +87,21 @@ fn a_holder_of_the_same_name_is_somebody_else() {
 fn a_watchdog_does_not_wait_for_a_run_that_does_not_read() {
     let site = Site::new();
     let path = site.script("plain.sh", BEATS);
-    let mut run = Running::start(site.command(&["run", "--resource", "r", "--ttl", "2s", "--", "sh", &path]));
+    let mut run = Running::start(site.command(&["run", "--resource", "r", "--ttl", "8s", "--", "sh", &path]));
     let command = pid(&run.hear("up "));
     run.signal(Signal::STOP);
-    for _ in 0..2_000 {
+    // Each stop is waited for: several that come at once are told as one, and a few hundred fill the socket.
+    for _ in 0..600 {
         if kill_process(command, Signal::TSTP).is_err() {
             break;
         }
+        while is_alive(command) && !stands_still(command) {
+            std::thread::yield_now();
+        }
         let _ = kill_process(command, Signal::CONT);
+        while stands_still(command) {
+            std::thread::yield_now();
+        }
     }
     until("the command is gone", || !is_alive(command));
     run.signal(Signal::CONT);
