@@ -9,7 +9,7 @@
 //!
 //! * [`Store`]: `read` and `swap`, the written contract that every store is tested against (`conformance`).
 //! * [`Authority`]: reads, decides, swaps, and repeats within a bound; an unanswered swap is resolved by reading.
-//! * [`store::memory`], [`store::sqlite`]: the stores.
+//! * [`store::memory`], [`store::sqlite`], [`store::postgres`], [`store::redis`], [`store::etcd`]: the stores.
 //! * [`Clock`]: the only place that reads the machine's clock, and the only one that a test replaces.
 
 pub mod store;
@@ -25,6 +25,7 @@ pub use authority::{Authority, AuthorityError};
 pub use clock::{BootClock, Clock, ClockError, FileClock, WallTime, boot_id};
 pub use entropy::{EntropyError, random_bits};
 pub use store::{
-    HistoryQuery, Import, ImportError, Listed, Order, Page, Read, Recorded, Source, Store, StoreError, SwapOutcome,
-    Version, Versions, connect,
+    After, Capabilities, Durability, HistoryQuery, Import, ImportError, Listed, Order, Page, Read, RecallOutcome,
+    Recalled, Recorded, Scope, Source, Store, StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
+    connect,
 };

@@ -1,15 +1,31 @@
 //! Where the records live.
 
+#[cfg(feature = "etcd")]
+pub mod etcd;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 pub mod memory;
 
 mod address;
+#[cfg(feature = "network")]
+mod home;
 mod import;
+#[cfg(feature = "network")]
+mod json;
+mod recalled;
+mod wakes;
 
-pub use address::{connect, shared};
+#[cfg(feature = "network")]
+pub use address::connect_on;
+pub use address::{connect, shared, shown};
 pub use import::{Import, ImportError, Source};
+pub use recalled::{After, RecallOutcome, Recalled};
+pub use wakes::{Wake, Wakes};
 
 use crate::WallTime;
 use std::future::Future;
@@ -47,6 +63,13 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     or removed. Each carries the machine's wall-clock time, for people: it decides nothing, and may go back.
 /// 11. **Import.** `import` fills a store whose history is empty with all of the given content, in one atomic step that
 ///     clauses 5, 6 and 9 hold for. A store with a history stays as it is.
+/// 12. **Identity.** While the store's own account of which store it is differs from its record's, no swap is made
+///     ([`SwapOutcome::Changed`]) but one of that record: what was promoted or put back between a read and a swap is
+///     noticed.
+/// 13. **Recall.** `swap_recalled`, where there is one, makes the same change as `swap` would, and only under the further
+///     conditions of [`Recalled`].
+/// 14. **Wakes.** A [`Wake`] that was asked for before a change of its resource is told of the change, or of the fact that
+///     changes may have been missed. It may be told without a change.
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// Reads what a request needs.
     ///
@@ -91,6 +114,66 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`StoreError`]: nothing was changed.
     fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>>;
+
+    /// What the store can do, and what it cannot promise.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Makes a change that was decided on records from memory, in one round trip. `None`: this store reads at once, and
+    /// gains nothing by it.
+    fn swap_recalled(&self, _recalled: Recalled) -> Option<Answer<'_, Result<RecallOutcome, StoreError>>> {
+        None
+    }
+
+    /// Watches a resource for changes by anybody. `None`: the store cannot tell; look again after a while.
+    fn watch(&self, _resource: &ResourceName) -> Option<Wake> {
+        None
+    }
+}
+
+/// What a store can do, and what it cannot promise. Both are tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// From where it can be reached.
+    pub scope: Scope,
+    /// What `Done` means for the time after a crash.
+    pub durability: Durability,
+    /// Whether its time comes from this machine's [`Clock`](crate::Clock), so that holders on this machine end with it.
+    pub clock: TimeSource,
+    /// Whether [`Store::watch`] tells of changes by other processes.
+    pub wakes: bool,
+}
+
+/// From where a store can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// From this process.
+    Process,
+    /// From this machine.
+    Host,
+    /// From every machine that reaches its server.
+    Network,
+}
+
+/// What a change that was made is worth after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// It is gone with the process.
+    Process,
+    /// A failover, or a crash under some settings of the server, may undo it; the store notices and quarantines.
+    MayLose,
+    /// It stays.
+    Durable,
+}
+
+/// Where a store's time comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimeSource {
+    /// This machine's suspend-aware clock, or the one that a test drives.
+    Host,
+    /// The server's clock.
+    Server,
+    /// None is shared: each process watches for how long a session is not renewed, on its own clock.
+    Observed,
 }
 
 /// A bounded piece of a listing.

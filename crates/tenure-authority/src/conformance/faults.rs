@@ -1,7 +1,8 @@
 //! A store that fails when a test says so.
 
 use crate::store::{
-    Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+    Answer, Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+    Wake,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -241,5 +242,13 @@ impl Store for FaultStore {
 
     fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
         self.inner.import(content)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn watch(&self, resource: &ResourceName) -> Option<Wake> {
+        self.inner.watch(resource)
     }
 }

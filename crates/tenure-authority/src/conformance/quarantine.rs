@@ -1,7 +1,7 @@
 use super::Subject;
 use super::records::{MAX_TTL, Worker, grant_id, session_id};
 use crate::store::{
-    Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+    Answer, Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
 };
 use std::sync::Arc;
 use tenure_core::decide::{Keys, Refusal, Request, Swap};
@@ -94,5 +94,9 @@ impl Store for Copied {
 
     fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
         self.of.import(content)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.of.capabilities()
     }
 }

@@ -11,22 +11,71 @@ use tenure_core::address::{Address, AddressError, escaped, span};
 /// |---|---|---|
 /// | `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` | one SQLite file | `create`, `max_ttl`, `busy_timeout` |
 /// | `memory:` | this process's memory | `max_ttl` |
+/// | `postgres://USER@HOST:PORT/DATABASE` | PostgreSQL | `create`, `max_ttl`, `schema`, `tls_ca`, and libpq's own |
+/// | `redis://HOST:PORT/DB`, `rediss://…`, `redis+sentinel://HOST:PORT,HOST:PORT/PRIMARY` | Redis | `create`, `max_ttl`, `name`, `tls_ca` |
+/// | `etcd://HOST:PORT,HOST:PORT`, `etcds://…` | etcd | `create`, `max_ttl`, `name`, `tls_ca` |
 ///
 /// Parameters follow a `?` and are separated by `&`: `sqlite:tenure.db?create=true&max_ttl=24h&busy_timeout=5s`. A span
 /// is a whole number with one of `ms`, `s`, `m`, `h`, `d`. In a path, `%3F` is a question mark and `%25` a percent sign.
 ///
-/// It opens files on the caller's thread, and may wait there for `busy_timeout`.
+/// It opens files on the caller's thread, and may wait there for `busy_timeout`. A store on a network connects at its
+/// first use, on a thread of its own.
 ///
 /// # Errors
 /// [`StoreError::Address`] when the address makes no sense; otherwise what the store says.
 pub fn connect(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
+    #[cfg(feature = "network")]
+    if let Some(opened) = network(url, &clock, super::home::Home::own) {
+        return opened;
+    }
+    local(url, clock)
+}
+
+/// The same, with the connections of a network store on the given runtime, whose I/O and time must be switched on. It
+/// saves two changes of threads per round trip to whoever asks from there. When the runtime ends, so does the store.
+///
+/// # Errors
+/// As [`connect`].
+#[cfg(feature = "network")]
+pub fn connect_on(url: &str, clock: Clock, runtime: &tokio::runtime::Handle) -> Result<Arc<dyn Store>, StoreError> {
+    match network(url, &clock, || Ok(super::home::Home::Given(runtime.clone()))) {
+        Some(opened) => opened,
+        None => local(url, clock),
+    }
+}
+
+/// `None`: the address is of no network store.
+#[cfg(feature = "network")]
+fn network(
+    url: &str,
+    clock: &Clock,
+    home: impl FnOnce() -> Result<super::home::Home, StoreError>,
+) -> Option<Result<Arc<dyn Store>, StoreError>> {
+    let (scheme, _) = url.split_once(':')?;
+    Some(match scheme {
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => home().and_then(|home| super::postgres::open(url, home)),
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" => {
+            home().and_then(|home| super::redis::open(url, home))
+        }
+        #[cfg(feature = "etcd")]
+        "etcd" | "etcds" => home().and_then(|home| super::etcd::open(url, clock.clone(), home)),
+        _ => return None,
+    })
+}
+
+fn local(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
     let opened = Address::parse(url).map_err(Wrong::from).and_then(|address| match address.scheme() {
         "memory" => memory(&address, clock),
         "sqlite" => sqlite(&address, clock),
+        other if NETWORK.contains(&other) => {
+            Err(Wrong::Here(format!("this program was built without the feature for {other} stores")))
+        }
         other => Err(Wrong::Here(format!("there is no store called {other:?}; write {RIGHT}"))),
     });
     opened.map_err(|wrong| match wrong {
-        Wrong::Here(why) => StoreError::Address { url: url.to_owned(), why },
+        Wrong::Here(why) => StoreError::Address { url: shown(url), why },
         Wrong::There(error) => error,
     })
 }
@@ -35,6 +84,9 @@ pub fn connect(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
 /// another folder, and it does not make a store where this one is gone. An address that makes no sense stays as it is.
 #[must_use]
 pub fn shared(url: &str) -> String {
+    if is_network(url) {
+        return without_create(url);
+    }
     let Ok(address) = Address::parse(url) else { return url.to_owned() };
     let path = match (address.scheme(), address.path().starts_with("//")) {
         ("sqlite", false) => std::path::absolute(address.path()).ok(),
@@ -47,7 +99,38 @@ pub fn shared(url: &str) -> String {
     format!("{}:{}{mark}{}", address.scheme(), escaped(&path), kept.join("&"))
 }
 
-const RIGHT: &str = "sqlite:PATH (with ?create=true to make the file) or memory:";
+/// The address as it may be shown: without a password.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://").filter(|_| is_network(url)) else { return url.to_owned() };
+    let (place, parameters) = rest.split_once('?').map_or((rest, None), |(place, rest)| (place, Some(rest)));
+    // A password may hold an `@`; a host cannot.
+    let place = match place.rsplit_once('@') {
+        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        None => place.to_owned(),
+    };
+    let open = |parameter: &&str| !parameter.starts_with("password=");
+    let kept: Vec<&str> = parameters.into_iter().flat_map(|all| all.split('&')).filter(open).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    format!("{scheme}://{place}{mark}{}", kept.join("&"))
+}
+
+/// The schemes of stores on a network.
+const NETWORK: &[&str] =
+    &["postgres", "postgresql", "redis", "rediss", "redis+sentinel", "rediss+sentinel", "etcd", "etcds"];
+
+fn is_network(url: &str) -> bool {
+    url.split_once(':').is_some_and(|(scheme, _)| NETWORK.contains(&scheme))
+}
+
+fn without_create(url: &str) -> String {
+    let Some((place, parameters)) = url.split_once('?') else { return url.to_owned() };
+    let kept: Vec<&str> = parameters.split('&').filter(|parameter| !parameter.starts_with("create=")).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    format!("{place}{mark}{}", kept.join("&"))
+}
+
+const RIGHT: &str = "sqlite:PATH (with ?create=true to make the file), postgres://…, redis://…, etcd://… or memory:";
 
 /// Why there is no store.
 enum Wrong {

@@ -1,8 +1,8 @@
 //! A store in this process's memory.
 
 use super::{
-    Answer, HistoryQuery, Import, Listed, Order, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
-    Versions,
+    Answer, Capabilities, Durability, HistoryQuery, Import, Listed, Order, Page, Read, Recorded, Scope, Store,
+    StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
 };
 use crate::{Clock, WallTime};
 use std::collections::{BTreeMap, HashMap};
@@ -19,6 +19,7 @@ use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId, StoreIdentit
 #[derive(Debug)]
 pub struct MemoryStore {
     clock: Clock,
+    wakes: Wakes,
     state: Mutex<State>,
 }
 
@@ -55,7 +56,7 @@ impl MemoryStore {
             newest: Version(1),
             highest: 0,
         };
-        Ok(Self { clock, state: Mutex::new(state) })
+        Ok(Self { clock, wakes: Wakes::default(), state: Mutex::new(state) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -192,7 +193,13 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             state.now(&self.clock)?;
-            Ok(state.swap(swap, expected))
+            let resource = swap.transition.resource.clone();
+            let outcome = state.swap(swap, expected);
+            drop(state);
+            if let Some(resource) = resource.filter(|_| outcome == SwapOutcome::Done) {
+                self.wakes.tell(&resource);
+            }
+            Ok(outcome)
         })
     }
 
@@ -263,5 +270,13 @@ impl Store for MemoryStore {
             idle.truncate(limit);
             Ok(idle.into_iter().map(|(_, id)| id).collect())
         })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { scope: Scope::Process, durability: Durability::Process, clock: TimeSource::Host, wakes: true }
+    }
+
+    fn watch(&self, resource: &ResourceName) -> Option<Wake> {
+        Some(self.wakes.watch(resource))
     }
 }

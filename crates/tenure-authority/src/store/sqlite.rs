@@ -12,7 +12,10 @@ mod schema;
 mod time;
 mod writer;
 
-use super::{Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version};
+use super::{
+    Answer, Capabilities, Durability, HistoryQuery, Import, Listed, Page, Read, Recorded, Scope, Store, StoreError,
+    SwapOutcome, TimeSource, Version,
+};
 use crate::Clock;
 use file::File;
 use lister::Lister;
@@ -138,6 +141,16 @@ impl Store for SqliteStore {
         // On the listings' thread: it may take long, and swaps have to wait for it anyway.
         let write = self.writer.import(content);
         Box::pin(self.lister.list(move |_| write()))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            scope: Scope::Host,
+            durability: Durability::Durable,
+            clock: TimeSource::Host,
+            // Other processes of this machine do not tell.
+            wakes: false,
+        }
     }
 }
 

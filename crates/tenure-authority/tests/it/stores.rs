@@ -47,7 +47,7 @@ mod pair {
     use std::sync::Arc;
     use tenure_authority::store::Answer;
     use tenure_authority::{
-        HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+        Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
     };
     use tenure_core::decide::{Keys, Swap};
     use tenure_core::record::LeaseRecord;
@@ -86,6 +86,10 @@ mod pair {
 
         fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
             self.writes.import(content)
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            self.writes.capabilities()
         }
     }
 }

@@ -68,6 +68,23 @@ pub enum EndReason {
     Restored,
 }
 
+impl EndReason {
+    /// All reasons, for stores that read them back.
+    pub const ALL: [Self; 5] = [Self::Expired, Self::Closed, Self::Revoked, Self::Rebooted, Self::Restored];
+
+    /// The name in stores.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Closed => "closed",
+            Self::Revoked => "revoked",
+            Self::Rebooted => "rebooted",
+            Self::Restored => "restored",
+        }
+    }
+}
+
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tenure::authority::store::{Answer, HistoryQuery, Import, Listed, Page, Read, Recorded, SwapOutcome, Version};
+use tenure::authority::store::{
+    Answer, Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, SwapOutcome, Version, Wake,
+};
 use tenure::authority::{Store, StoreError};
 use tenure::core::decide::{Keys, Swap};
 use tenure::core::fence::{Forgetting, Rule, Sealing};
@@ -308,6 +310,14 @@ impl Store for Faults {
 
     fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
         self.store.import(content)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn watch(&self, resource: &ResourceName) -> Option<Wake> {
+        self.store.watch(resource)
     }
 }
 

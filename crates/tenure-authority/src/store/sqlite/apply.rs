@@ -200,7 +200,7 @@ pub(super) fn put_authority(
 fn write_session(connection: &Connection, after: &SessionRecord, version: Version, is_new: bool) -> Result<()> {
     let (ended, ended_at) = match after.state {
         SessionState::Live => (None, None),
-        SessionState::Ended { why, at } => (Some(row::end_reason_name(why)), Some(row::instant_to(at))),
+        SessionState::Ended { why, at } => (Some(why.name()), Some(row::instant_to(at))),
     };
     let sql = if is_new {
         "INSERT INTO session (id, owner_name, owner_instance, on_this_host, ttl_ns, deadline_ns, renew_seq, incarnation, \

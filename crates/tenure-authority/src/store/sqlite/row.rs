@@ -188,19 +188,8 @@ pub(super) fn nanos_of(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
 
-pub(super) const fn end_reason_name(why: EndReason) -> &'static str {
-    match why {
-        EndReason::Expired => "expired",
-        EndReason::Closed => "closed",
-        EndReason::Revoked => "revoked",
-        EndReason::Rebooted => "rebooted",
-        EndReason::Restored => "restored",
-    }
-}
-
 fn end_reason(name: &str, at: usize) -> Result<EndReason> {
-    let all = [EndReason::Expired, EndReason::Closed, EndReason::Revoked, EndReason::Rebooted, EndReason::Restored];
-    all.into_iter().find(|why| end_reason_name(*why) == name).ok_or_else(|| unknown(at, name))
+    EndReason::ALL.into_iter().find(|why| why.name() == name).ok_or_else(|| unknown(at, name))
 }
 
 /// The columns that a phase fills: phase, outcome, cut, forgotten.
