@@ -8,6 +8,7 @@ mod stage;
 
 mod cancel;
 mod causes;
+mod drills;
 mod ends;
 mod examples;
 mod field;
