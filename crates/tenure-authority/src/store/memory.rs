@@ -1,7 +1,7 @@
 //! A store in this process's memory.
 
 use super::{
-    Answer, Capabilities, Durability, HistoryQuery, Import, Listed, Order, Page, Read, Recorded, Scope, Store,
+    Answer, Capabilities, Durability, Hint, HistoryQuery, Import, Listed, Order, Page, Read, Recorded, Scope, Store,
     StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
 };
 use crate::{Clock, WallTime};
@@ -193,11 +193,11 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             state.now(&self.clock)?;
-            let resource = swap.transition.resource.clone();
+            let (resource, hint) = (swap.transition.resource.clone(), Hint::of(&swap.change));
             let outcome = state.swap(swap, expected);
-            drop(state);
             if let Some(resource) = resource.filter(|_| outcome == SwapOutcome::Done) {
-                self.wakes.tell(&resource);
+                // Under the lock of the state, so that hints are told in the order of the changes.
+                self.wakes.tell(&resource, hint);
             }
             Ok(outcome)
         })
@@ -250,7 +250,9 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             let now = state.now(&self.clock)?;
-            Ok(state.import(&content, now))
+            let outcome = state.import(&content, now);
+            self.wakes.tell_all();
+            Ok(outcome)
         })
     }
 
