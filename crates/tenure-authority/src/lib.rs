@@ -25,7 +25,7 @@ pub use authority::{Authority, AuthorityError};
 pub use clock::{BootClock, Clock, ClockError, FileClock, WallTime, boot_id};
 pub use entropy::{EntropyError, random_bits};
 pub use store::{
-    After, Capabilities, Durability, HistoryQuery, Import, ImportError, Listed, Order, Page, Read, RecallOutcome,
+    After, Capabilities, Durability, Hint, HistoryQuery, Import, ImportError, Listed, Order, Page, Read, RecallOutcome,
     Recalled, Recorded, Scope, Source, Store, StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
     connect,
 };

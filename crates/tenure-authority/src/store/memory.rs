@@ -1,8 +1,8 @@
 //! A store in this process's memory.
 
 use super::{
-    After, Answer, Capabilities, Durability, HistoryQuery, Import, Listed, Order, Page, Read, RecallOutcome, Recalled,
-    Recorded, Scope, Store, StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
+    After, Answer, Capabilities, Durability, Hint, HistoryQuery, Import, Listed, Order, Page, Read, RecallOutcome,
+    Recalled, Recorded, Scope, Store, StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
 };
 use crate::{Clock, WallTime};
 use std::collections::{BTreeMap, HashMap};
@@ -214,11 +214,11 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             state.now(&self.clock)?;
-            let resource = swap.transition.resource.clone();
+            let (resource, hint) = (swap.transition.resource.clone(), Hint::of(&swap.change));
             let outcome = state.swap(swap, expected);
-            drop(state);
             if let Some(resource) = resource.filter(|_| outcome == SwapOutcome::Done) {
-                self.wakes.tell(&resource);
+                // Under the lock of the state, so that hints are told in the order of the changes.
+                self.wakes.tell(&resource, hint);
             }
             Ok(outcome)
         })
@@ -271,7 +271,9 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             let now = state.now(&self.clock)?;
-            Ok(state.import(&content, now))
+            let outcome = state.import(&content, now);
+            self.wakes.tell_all();
+            Ok(outcome)
         })
     }
 
@@ -297,11 +299,10 @@ impl Store for MemoryStore {
         Some(Box::pin(async move {
             let mut state = self.state();
             let now = state.now(&self.clock)?;
-            let resource = recalled.swap.transition.resource.clone();
+            let (resource, hint) = (recalled.swap.transition.resource.clone(), Hint::of(&recalled.swap.change));
             let outcome = state.swap_recalled(recalled, now);
-            drop(state);
             if let (Some(resource), RecallOutcome::Done(_)) = (resource, outcome) {
-                self.wakes.tell(&resource);
+                self.wakes.tell(&resource, hint);
             }
             Ok(outcome)
         }))
