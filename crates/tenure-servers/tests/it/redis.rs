@@ -53,7 +53,7 @@ fn tls_is_vouched_for_by_the_authority() {
 fn the_sentinels_promote_a_replica_that_was_left_behind() {
     let primary = Redis::start();
     let replica = primary.replica();
-    let sentinels = Sentinels::start(3, &primary, 2, Duration::from_millis(500), Duration::from_secs(2));
+    let sentinels = Sentinels::start(3, &primary, 2, Duration::from_secs(1), Duration::from_secs(1));
     assert_eq!(sentinels.addrs().len(), 3);
     assert_eq!(sentinels.primary(), primary.addr());
     primary.cli(&["set", "key", "1"]);
