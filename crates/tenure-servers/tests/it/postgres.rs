@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use tenure_servers::postgres::psql;
-use tenure_servers::{PgBouncer, Postgres};
+use tenure_servers::{PgBouncer, Postgres, within};
 
 #[test]
 fn a_shared_server_gives_each_test_an_empty_database() {
@@ -17,6 +19,7 @@ fn what_was_committed_outlives_a_pause_a_stop_and_a_kill() {
     server.pause();
     let asked = std::thread::scope(|scope| {
         let asked = scope.spawn(|| psql(&server.url(), "insert into t values (1) returning n"));
+        assert!(within(Duration::from_millis(200), || asked.is_finished().then_some(())).is_none());
         server.resume();
         asked.join().unwrap()
     });
