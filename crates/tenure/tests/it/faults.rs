@@ -378,6 +378,14 @@ impl Sink for FaultySink {
         self.sink.forget(resource, cut)
     }
 
+    fn rows<'a>(
+        &'a self,
+        after: Option<&'a ResourceName>,
+        limit: usize,
+    ) -> tenure::sink::Answer<'a, Result<tenure::sink::Rows, SinkError>> {
+        self.sink.rows(after, limit)
+    }
+
     fn reopen(&self) -> tenure::sink::Answer<'_, Result<Generation, SinkError>> {
         self.sink.reopen()
     }
