@@ -13,6 +13,7 @@ use crate::receivers::id;
 use book::Book;
 use std::time::Duration;
 use tempfile::TempDir;
+use tenure::ResourceName;
 use tenure::authority::store::HistoryQuery;
 use tenure::authority::{Authority, Clock, store};
 use tenure::blocking::wait_for;
@@ -21,7 +22,6 @@ use tenure::core::decide::Keys;
 use tenure::core::fence::Rule;
 use tenure::core::record::{Event, Phase, SessionState};
 use tenure::sink::SqliteSink;
-use tenure::ResourceName;
 use tenure_servers::within;
 pub(crate) use worker::{Worker, Written};
 
