@@ -4,6 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure::blocking::wait_for;
 use tenure::core::fence::Rule;
@@ -50,7 +51,7 @@ impl Worker {
     }
 
     /// Asks until it is granted, for at most `patience`. The refusals on the way, each once.
-    pub(super) fn take(&mut self, patience: Duration) -> Result<Vec<String>, AcquireError> {
+    pub(crate) fn take(&mut self, patience: Duration) -> Result<Vec<String>, AcquireError> {
         let mut refusals: Vec<String> = Vec::new();
         let mut last = None;
         let mut ask = || {
@@ -92,6 +93,11 @@ impl Worker {
             }
             Err(verdict) => {
                 self.refused += 1;
+                drop(tx);
+                // What the receiver says is heeded, as by any worker that looks at the answer.
+                if let Some(lease) = &self.lease {
+                    let _ = wait_for(lease.heed(self.sink.id(), &verdict));
+                }
                 Written::Refused(verdict)
             }
         }
@@ -102,8 +108,49 @@ impl Worker {
         self.lease.as_ref().unwrap().ensure_local().err()
     }
 
+    pub(crate) fn has_lease(&self) -> bool {
+        self.lease.is_some()
+    }
+
+    /// Asks the authority whether the lease stands.
+    pub(crate) fn checks(&self) -> bool {
+        wait_for(self.lease.as_ref().unwrap().ensure_owned()).is_ok()
+    }
+
+    pub(crate) fn release(&mut self) {
+        wait_for(self.lease.take().unwrap().release()).unwrap();
+    }
+
+    /// Takes and gives back another resource all the time, on a thread of its own.
+    pub(crate) fn busy(self) -> Busy {
+        let over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            while !stop.load(Ordering::Acquire) {
+                let wish = self.tenure.acquire("another").ttl(TTL).wait(Duration::ZERO);
+                if let Ok(lease) = wait_for(wish.into_future()) {
+                    let _ = wait_for(lease.release());
+                }
+            }
+        });
+        Busy { over, thread }
+    }
+
     pub(super) fn complete(&mut self) {
         wait_for(self.lease.take().unwrap().complete("done")).unwrap();
+    }
+}
+
+/// A worker that is busy until it is told to end.
+pub(crate) struct Busy {
+    over: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Busy {
+    pub(crate) fn end(self) {
+        self.over.store(true, Ordering::Release);
+        self.thread.join().unwrap();
     }
 }
 
