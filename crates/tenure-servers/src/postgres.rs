@@ -202,12 +202,21 @@ impl Postgres {
     /// Puts a snapshot of its data folder back, and starts it: what came after is lost. It is killed when it runs.
     pub fn restore(&self, snapshot: &Snapshot) {
         self.process.kill();
+        self.free_memory();
         let data = self.folder.at("data");
         std::fs::remove_dir_all(&data).expect("the data folder can be removed");
         copy(&snapshot.0.path().join("copy"), &data);
         // It names a process that is gone, or that has its number now.
         let _ = std::fs::remove_file(data.join("postmaster.pid"));
         self.restart();
+    }
+
+    /// A killed server leaves a small piece of shared memory, and a note of its number.
+    fn free_memory(&self) {
+        let note = std::fs::read_to_string(self.folder.at("data/postmaster.pid")).unwrap_or_default();
+        if let Some(memory) = note.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)) {
+            let _ = Command::new("ipcrm").args(["-m", memory]).output();
+        }
     }
 
     fn link(&self) -> &Proxy {
@@ -217,12 +226,9 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // An orderly end gives the shared memory back; a killed server left a note of its number.
+        // An orderly end gives the shared memory back.
         self.process.end(Signal::QUIT, Duration::from_secs(5));
-        let note = std::fs::read_to_string(self.folder.at("data/postmaster.pid")).unwrap_or_default();
-        if let Some(memory) = note.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)) {
-            let _ = Command::new("ipcrm").args(["-m", memory]).output();
-        }
+        self.free_memory();
     }
 }
 
