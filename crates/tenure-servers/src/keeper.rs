@@ -61,6 +61,13 @@ impl Keeper {
             .arg(program)
             .stdin(pipe)
             .process_group(0);
+        // What a person has set for servers and tools of this kind is not meant for the tests.
+        for (name, _) in std::env::vars_os() {
+            if ["PG", "ETCD", "REDIS"].iter().any(|start| name.as_encoded_bytes().starts_with(start.as_bytes())) {
+                command.env_remove(name);
+            }
+        }
+        command.env("HOME", &self.root);
         command
     }
 

@@ -16,6 +16,7 @@ use crate::folder::Folder;
 use crate::installed::program;
 use crate::patience::{PATIENCE, eventually};
 use crate::process::{Process, ask, tool};
+use crate::snapshot::Snapshot;
 use crate::tls::Certificates;
 
 /// How many numbered databases a server has.
@@ -29,8 +30,7 @@ pub struct Redis {
     tls_port: u16,
     options: RedisOptions,
     databases: AtomicU32,
-    /// Held for its life.
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Redis {
@@ -139,6 +139,19 @@ impl Redis {
             self.stop();
         }
         self.process.restart(|pid| ready(self.port, self.password(), pid));
+    }
+
+    /// Copies its data folder, as a snapshot of the volume would: at one instant, also while it runs.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::take(&self.process, &self.folder)
+    }
+
+    /// Puts a snapshot of its data folder back, and starts it: what came after is lost. It is killed when it runs.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        self.process.kill();
+        snapshot.put_back(&self.folder);
+        self.restart();
     }
 
     /// A new server with the same options that follows this one and has caught up.

@@ -5,7 +5,7 @@ fn what_was_written_outlives_a_kill_and_a_stop() {
     let etcd = Etcd::start();
     etcd.ctl(&["put", "key", "1"]);
     etcd.kill(0);
-    assert!(etcd.try_ctl(&["get", "key"]).is_err());
+    assert!(etcd.try_ctl(&["get", "key", "--command-timeout=300ms"]).is_err());
     etcd.restart(0);
     assert_eq!(etcd.ctl(&["get", "key", "--print-value-only"]), "1");
     etcd.stop(0);

@@ -25,6 +25,16 @@ fn what_was_written_outlives_a_pause_and_a_kill() {
 }
 
 #[test]
+fn a_snapshot_that_is_put_back_loses_what_came_after() {
+    let server = Redis::options().appendfsync("always").start();
+    server.cli(&["set", "key", "1"]);
+    let snapshot = server.snapshot();
+    server.cli(&["set", "key", "2"]);
+    server.restore(&snapshot);
+    assert_eq!(server.cli(&["get", "key"]), "1");
+}
+
+#[test]
 fn without_a_file_nothing_outlives_it() {
     let server = Redis::options().appendonly(false).start();
     server.cli(&["set", "key", "1"]);
