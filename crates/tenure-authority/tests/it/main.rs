@@ -7,6 +7,7 @@ mod field_reports;
 mod full_disk;
 mod processes;
 mod recalling;
+mod put_back;
 mod stores;
 mod time;
 mod world;
