@@ -6,6 +6,7 @@ mod batching;
 mod field_reports;
 mod full_disk;
 mod processes;
+mod redis;
 mod stores;
 mod time;
 mod world;
