@@ -118,6 +118,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// What the store can do, and what it cannot promise.
     fn capabilities(&self) -> Capabilities;
 
+    /// What in the store's present settings weakens its promises, a sentence each: what is set, what it may cost, and
+    /// what to do. Looked up anew at each call.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was read.
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Makes a change that was decided on records from memory, in one round trip. `None`: this store reads at once, and
     /// gains nothing by it.
     fn swap_recalled(&self, _recalled: Recalled) -> Option<Answer<'_, Result<RecallOutcome, StoreError>>> {
