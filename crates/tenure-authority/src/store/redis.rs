@@ -68,17 +68,6 @@ impl RedisStore {
         let work = work(Arc::clone(&self.server));
         Box::pin(async move { self.home.run(work).await? })
     }
-
-    /// What the server's settings do to the store's promises, each with the setting's name first.
-    ///
-    /// # Errors
-    /// [`StoreError`]: the server cannot be asked.
-    pub fn warnings(&self) -> Answer<'_, Result<Vec<String>, StoreError>> {
-        self.run(|server| async move {
-            let link = server.links.get(&server).await.map_err(|fault| fault.error)?;
-            Ok(warnings::warnings(&link, &server.place).await)
-        })
-    }
 }
 
 impl Store for RedisStore {
@@ -117,6 +106,13 @@ impl Store for RedisStore {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { scope: Scope::Network, durability: Durability::MayLose, clock: TimeSource::Server, wakes: true }
+    }
+
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, StoreError>> {
+        self.run(|server| async move {
+            let link = server.links.get(&server).await.map_err(|fault| fault.error)?;
+            Ok(warnings::warnings(&link, &server.place).await)
+        })
     }
 
     fn watch(&self, resource: &ResourceName) -> Option<Wake> {
