@@ -8,6 +8,7 @@ mod full_disk;
 mod processes;
 mod recalling;
 mod put_back;
+mod redis;
 mod stores;
 mod time;
 mod world;
