@@ -115,9 +115,7 @@ impl Builder {
         let (url, store_clock) = (url.to_owned(), clock.clone());
         // On the keeper's thread, within its runtime: a store on a network has its connections there.
         #[cfg(feature = "network")]
-        let open = move || {
-            tenure_authority::store::connect_on(&url, store_clock, &tokio::runtime::Handle::current())
-        };
+        let open = move || tenure_authority::store::connect_on(&url, store_clock, &tokio::runtime::Handle::current());
         #[cfg(not(feature = "network"))]
         let open = move || tenure_authority::store::connect(&url, store_clock);
         let keeper = Keeper::start(clock, owner, open).await?;
