@@ -33,7 +33,7 @@ fn two_openings_of_one_sqlite_file_keep_the_contract_together() {
         let path = place.folder.path().join(format!("{}.db", number.get()));
         Subject::manual(|clock, max_ttl| {
             let writes = made(&path, clock.clone(), max_ttl);
-            Arc::new(pair::Pair { reads: made(&path, clock, max_ttl), writes })
+            Arc::new(Pair { reads: made(&path, clock, max_ttl), writes })
         })
     });
 }
@@ -42,6 +42,8 @@ fn made(path: &Path, clock: Clock, max_ttl: Ttl) -> Arc<dyn Store> {
     let options = Options { create: true, max_ttl: Some(max_ttl), ..Options::new(clock) };
     Arc::new(SqliteStore::open(path, &options).expect("a store"))
 }
+
+pub(crate) use pair::Pair;
 
 mod pair {
     use std::sync::Arc;
@@ -54,9 +56,9 @@ mod pair {
     use tenure_core::{ResourceName, SessionId};
 
     #[derive(Debug)]
-    pub(super) struct Pair {
-        pub(super) reads: Arc<dyn Store>,
-        pub(super) writes: Arc<dyn Store>,
+    pub(crate) struct Pair {
+        pub(crate) reads: Arc<dyn Store>,
+        pub(crate) writes: Arc<dyn Store>,
     }
 
     impl Store for Pair {
