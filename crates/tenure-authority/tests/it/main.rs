@@ -3,6 +3,7 @@
 mod authority;
 mod bad_files;
 mod batching;
+mod etcd;
 mod field_reports;
 mod full_disk;
 mod processes;
