@@ -73,6 +73,43 @@ pub fn needs() -> Vec<Need> {
             debian: &["openssh-sftp-server", "sshfs"],
             by_hand: "apt-get install --yes openssh-sftp-server sshfs (as root)",
         },
+        Need {
+            what: "PostgreSQL",
+            why: "the tests of the PostgreSQL store",
+            // Debian keeps the server's programs out of the path.
+            probe: Call::new("sh", &["-c", "ls /usr/lib/postgresql/*/bin/initdb || initdb --version"]),
+            debian: &["postgresql"],
+            by_hand: "apt-get install --yes postgresql (as root)",
+        },
+        Need {
+            what: "PgBouncer",
+            why: "the tests of the PostgreSQL store behind a pooler",
+            probe: Call::new("sh", &["-c", "PATH=$PATH:/usr/sbin pgbouncer --version"]),
+            debian: &["pgbouncer"],
+            by_hand: "apt-get install --yes pgbouncer (as root)",
+        },
+        Need {
+            what: "Redis with Sentinel",
+            why: "the tests of the Redis store",
+            // Sentinel is the same program, told so.
+            probe: Call::new("sh", &["-c", "redis-server --version && redis-cli --version"]),
+            debian: &["redis-server", "redis-tools"],
+            by_hand: "apt-get install --yes redis-server redis-tools (as root)",
+        },
+        Need {
+            what: "etcd",
+            why: "the tests of the etcd store",
+            probe: Call::new("sh", &["-c", "etcd --version && etcdctl version"]),
+            debian: &["etcd-server", "etcd-client"],
+            by_hand: "apt-get install --yes etcd-server etcd-client (as root)",
+        },
+        Need {
+            what: "openssl",
+            why: "the tests of stores that speak TLS",
+            probe: Call::new("openssl", &["version"]),
+            debian: &["openssl"],
+            by_hand: "apt-get install --yes openssl (as root)",
+        },
     ]
 }
 

@@ -32,6 +32,14 @@ fn nothing_but_the_binary_and_the_apps_imports_the_lab() {
 }
 
 #[test]
+fn the_servers_of_the_tests_know_nothing_of_ours() {
+    let servers = package("tenure-servers", &[]);
+    assert!(check(&[servers.clone(), package("tenure-authority", &["tenure-servers"])]).is_empty());
+    assert_eq!(check(&[servers, package("tenure-core", &["tenure-servers"])]).len(), 1);
+    assert_eq!(check(&[package("tenure-servers", &["tenure-core"]), package("tenure-core", &[])]).len(), 1);
+}
+
+#[test]
 fn a_package_may_depend_on_itself_and_on_what_is_not_ours() {
     assert!(check(&[package("tenure-core", &["tenure-core", "proptest"])]).is_empty());
 }

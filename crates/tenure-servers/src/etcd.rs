@@ -1,0 +1,199 @@
+//! etcd: one node or a cluster.
+
+mod member;
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rustix::process::Signal;
+
+use crate::folder::Folder;
+use crate::installed::program;
+use crate::patience::{PATIENCE, eventually};
+use crate::ports::on_free_ports;
+use crate::process::{ask, tool};
+use member::{Member, Status};
+
+/// An etcd cluster, often of one member. Members are numbered from 0.
+#[derive(Debug)]
+pub struct Etcd {
+    members: Vec<Member>,
+}
+
+impl Etcd {
+    /// Starts one node.
+    #[must_use]
+    pub fn start() -> Self {
+        on_free_ports("etcd", |ports: [u16; 2]| Self::run(&ports))
+    }
+
+    /// Starts a cluster of three. A member that is gone is noticed within half a second or so.
+    #[must_use]
+    pub fn cluster() -> Self {
+        on_free_ports("a cluster of etcd", |ports: [u16; 6]| Self::run(&ports))
+    }
+
+    /// The node that all tests of this process share. Keep to keys of your own, and do not harm it.
+    #[must_use]
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Etcd> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    fn run(ports: &[u16]) -> Result<Self, String> {
+        let members: Vec<Member> = ports
+            .chunks_exact(2)
+            .enumerate()
+            .map(|(n, ports)| Member::new(n, ports[0], ports[1], Folder::new("etcd", None)))
+            .collect();
+        let cluster = Self { members };
+        let all = cluster.initial_cluster();
+        // No member answers before a majority runs.
+        for member in &cluster.members {
+            member.launch(&all);
+        }
+        for member in &cluster.members {
+            member.wait()?;
+        }
+        Ok(cluster)
+    }
+
+    /// `name=peer address` of every member, as etcd wants to be told.
+    fn initial_cluster(&self) -> String {
+        let mut all = String::new();
+        for member in &self.members {
+            let comma = if all.is_empty() { "" } else { "," };
+            let _ = write!(all, "{comma}{}={}", member.name, member.peer_url());
+        }
+        all
+    }
+
+    /// The address of each member: `127.0.0.1:port`.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<SocketAddr> {
+        self.members.iter().map(Member::addr).collect()
+    }
+
+    /// `etcd://` with the addresses of all members.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let all: Vec<String> = self.endpoints().iter().map(ToString::to_string).collect();
+        format!("etcd://{}", all.join(","))
+    }
+
+    /// What `etcdctl` (API version 3) says to a command, such as `["get", "key"]`, asking all members that run; it
+    /// panics when the command fails.
+    #[expect(clippy::must_use_candidate, reason = "a command that writes says nothing of use")]
+    pub fn ctl(&self, args: &[&str]) -> String {
+        self.try_ctl(args).unwrap_or_else(|said| panic!("`{}` failed: {said}\n{}", args.join(" "), self.log(0)))
+    }
+
+    /// As [`ctl`](Self::ctl).
+    ///
+    /// # Errors
+    ///
+    /// What it said when the command failed.
+    pub fn try_ctl(&self, args: &[&str]) -> Result<String, String> {
+        let running = self.members.iter().filter(|member| member.process().runs());
+        let all: Vec<String> = running.map(|member| member.addr().to_string()).collect();
+        etcdctl(&all, args)
+    }
+
+    /// The end of a member's log.
+    #[must_use]
+    pub fn log(&self, member: usize) -> String {
+        self.members[member].process().log()
+    }
+
+    /// Kills a member. What it wrote stays.
+    pub fn kill(&self, member: usize) {
+        self.members[member].process().kill();
+    }
+
+    /// Stops a member in order.
+    pub fn stop(&self, member: usize) {
+        self.members[member].process().stop(Signal::TERM);
+    }
+
+    /// Stops a member's process where it is (SIGSTOP).
+    pub fn pause(&self, member: usize) {
+        self.members[member].process().pause();
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self, member: usize) {
+        self.members[member].process().resume();
+    }
+
+    /// Starts a member again on its ports with its files, after an orderly stop when it still runs; it answers when
+    /// this returns. A majority must be there.
+    pub fn restart(&self, member: usize) {
+        let all = self.initial_cluster();
+        let member = &self.members[member];
+        if member.process().runs() {
+            member.process().stop(Signal::TERM);
+        }
+        member.launch(&all);
+        member.wait().unwrap_or_else(|log| panic!("a member did not start again:\n{log}"));
+    }
+
+    /// The member that leads: most of the cluster says so. Waits until there is one; a paused or killed one is none.
+    #[must_use]
+    pub fn leader(&self) -> usize {
+        eventually("the cluster has one that leads", || {
+            let said: Vec<Option<Status>> = self.members.iter().map(Member::status).collect();
+            let majority = self.members.len() / 2 + 1;
+            (0..self.members.len()).find(|&n| {
+                let id = said[n].as_ref().map(|status| &status.member);
+                let votes = said.iter().flatten().filter(|status| Some(&status.leading) == id);
+                id.is_some() && votes.count() >= majority
+            })
+        })
+    }
+
+    /// The revision that the first member that answers has reached.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        eventually("a member answers", || self.members.iter().find_map(Member::status)).revision
+    }
+
+    /// The cluster's id, as a member's answer spells it (decimal).
+    #[must_use]
+    pub fn cluster_id(&self) -> String {
+        eventually("a member answers", || self.members.iter().find_map(Member::status)).cluster
+    }
+
+    /// Saves a snapshot to a file, as an operator would.
+    pub fn snapshot_save(&self, path: &Path) {
+        let first = self.members.iter().find(|member| member.process().runs()).expect("a member runs");
+        // It takes one endpoint only.
+        let path = path.to_str().expect("the path is text");
+        let saved = etcdctl(&[first.addr().to_string()], &["snapshot", "save", path]);
+        saved.unwrap_or_else(|said| panic!("no snapshot was saved:\n{said}"));
+    }
+
+    /// Kills all members, gives each the snapshot in a new data folder, and starts them on the same ports.
+    ///
+    /// The revision is again that of the snapshot, and numbers that were given out after it are given out again.
+    pub fn snapshot_restore(&self, path: &Path) {
+        let all = self.initial_cluster();
+        for member in &self.members {
+            member.process().kill();
+            member.restore(path, &all);
+        }
+        for member in &self.members {
+            member.launch(&all);
+        }
+        for member in &self.members {
+            member.wait().unwrap_or_else(|log| panic!("a restored member did not start:\n{log}"));
+        }
+    }
+}
+
+fn etcdctl(endpoints: &[String], args: &[&str]) -> Result<String, String> {
+    let mut command = tool(&program("etcdctl", "etcd-client"), None);
+    command.arg(format!("--endpoints={}", endpoints.join(","))).args(args).env("ETCDCTL_API", "3");
+    ask(command, PATIENCE).result()
+}

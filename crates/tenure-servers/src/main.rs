@@ -1,0 +1,27 @@
+//! Starts a server to try something by hand: prints its address and ends it when stdin ends.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use tenure_servers::{Etcd, PgBouncer, Postgres, Redis};
+
+fn main() -> ExitCode {
+    let name = std::env::args().nth(1).unwrap_or_default();
+    match name.as_str() {
+        "postgres" => serve(&Postgres::shared().url()),
+        "pgbouncer" => serve(&PgBouncer::start(Postgres::shared()).url()),
+        "redis" => serve(&Redis::shared().url()),
+        "etcd" => serve(&Etcd::shared().url()),
+        "etcd-cluster" => serve(&Etcd::cluster().url()),
+        _ => {
+            eprintln!("Which server? postgres, pgbouncer, redis, etcd or etcd-cluster. It ends with Ctrl-D.");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn serve(url: &str) {
+    println!("{url}");
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
