@@ -5,6 +5,7 @@ mod bad_files;
 mod batching;
 mod field_reports;
 mod full_disk;
+mod postgres;
 mod processes;
 mod stores;
 mod time;

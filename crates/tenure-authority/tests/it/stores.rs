@@ -43,7 +43,7 @@ fn made(path: &Path, clock: Clock, max_ttl: Ttl) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(path, &options).expect("a store"))
 }
 
-mod pair {
+pub(crate) mod pair {
     use std::sync::Arc;
     use tenure_authority::store::Answer;
     use tenure_authority::{
@@ -54,9 +54,9 @@ mod pair {
     use tenure_core::{ResourceName, SessionId};
 
     #[derive(Debug)]
-    pub(super) struct Pair {
-        pub(super) reads: Arc<dyn Store>,
-        pub(super) writes: Arc<dyn Store>,
+    pub(crate) struct Pair {
+        pub(crate) reads: Arc<dyn Store>,
+        pub(crate) writes: Arc<dyn Store>,
     }
 
     impl Store for Pair {
