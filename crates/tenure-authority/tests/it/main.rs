@@ -6,6 +6,7 @@ mod batching;
 mod etcd;
 mod field_reports;
 mod full_disk;
+mod postgres;
 mod processes;
 mod put_back;
 mod recalling;
