@@ -134,7 +134,7 @@ fn insisting<T>(ask: impl Fn() -> Result<T, AuthorityError>) -> T {
         Ok(answer) => Some(answer),
         Err(AuthorityError::Unknown | AuthorityError::Contended) => None,
         Err(AuthorityError::Store(error)) if error.is_transient() => None,
-        Err(error) => panic!("{error}"),
+        Err(error) => unreachable!("{error}"),
     })
 }
 

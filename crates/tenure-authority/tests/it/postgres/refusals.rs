@@ -11,7 +11,7 @@ use tenure_servers::postgres::psql;
 fn wrong(url: &str) -> String {
     match error(url) {
         error @ StoreError::Address { .. } => error.to_string(),
-        other => panic!("{url}: {other:?}"),
+        other => unreachable!("{url}: {other:?}"),
     }
 }
 
@@ -21,7 +21,7 @@ fn an_address_that_makes_no_sense_says_what_would_be_right() {
         ("postgres://u@h/d?creat=true", "no parameter \"creat\""),
         ("postgres://u@h/d?create=yes", "neither true nor false"),
         ("postgres://u@h/d?create", "write create=…"),
-        ("postgres://u@h/d?max_ttl=10", "10m"),
+        ("postgres://u@h/d?max_ttl=10", "2m"),
         ("postgres://u@h/d?max_ttl=48h", "24"),
         ("postgres://u@h/d?schema=a%20b", "no name for its schema"),
         ("postgres://u@h/d?schema=pg_x", "no name for its schema"),

@@ -5,7 +5,7 @@ use crate::world::{Worker, grant, resource};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tenure_authority::Wake;
 use tenure_servers::{PgBouncer, Postgres, eventually, within};
@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(500);
 /// Whether the wake was told of something since it was asked last.
 fn is_told(wake: &mut Wake) -> bool {
     let mut told = false;
-    while let Poll::Ready(_) = pin!(wake.changed()).poll(&mut Context::from_waker(Waker::noop())) {
+    while pin!(wake.changed()).poll(&mut Context::from_waker(Waker::noop())).is_ready() {
         told = true;
     }
     told
