@@ -5,6 +5,7 @@ mod fault;
 mod link;
 mod place;
 mod reader;
+mod replicas;
 mod row;
 mod script;
 mod sentinel;
