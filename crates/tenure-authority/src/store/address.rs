@@ -109,7 +109,7 @@ pub fn shown(url: &str) -> String {
         Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
         None => place.to_owned(),
     };
-    let open = |parameter: &&str| !parameter.starts_with("password=");
+    let open = |parameter: &&str| !parameter.split('=').next().is_some_and(|name| name.ends_with("password"));
     let kept: Vec<&str> = parameters.into_iter().flat_map(|all| all.split('&')).filter(open).collect();
     let mark = if kept.is_empty() { "" } else { "?" };
     format!("{scheme}://{place}{mark}{}", kept.join("&"))
