@@ -1,13 +1,18 @@
-use crate::store::{Read, Store, StoreError, SwapOutcome, Version};
+use crate::store::{Read, RecallOutcome, Store, StoreError, SwapOutcome, TimeSource, Version};
+use recall::Recall;
 use std::sync::Arc;
-use tenure_core::decide::{Change, Refusal, Reply, Request, Swap, Then, decide};
+use tenure_core::decide::{Change, Keys, Refusal, Reply, Request, Swap, Then, decide};
 use tenure_core::record::{LeaseRecord, SessionRecord};
 use tenure_core::{ResourceName, SessionId};
+
+mod recall;
 
 /// Executes requests against a store: read, decide, swap.
 #[derive(Clone, Debug)]
 pub struct Authority {
     store: Arc<dyn Store>,
+    /// Where the store is a round trip away and has a clock of its own to judge by.
+    recall: Option<Arc<Recall>>,
 }
 
 /// How often one request is decided anew before the store counts as too busy. Each round that fails means that another
@@ -33,7 +38,8 @@ impl Authority {
     /// An authority over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+        let recall = (store.capabilities().clock == TimeSource::Server).then(Arc::default);
+        Self { store, recall }
     }
 
     /// The store.
@@ -49,8 +55,17 @@ impl Authority {
     pub async fn execute(&self, request: &Request) -> Result<Result<Reply, Refusal>, AuthorityError> {
         let keys = request.keys();
         let mut unknown = false;
+        if let Some(guess) = self.recall.as_ref().and_then(|recall| recall.guess(&keys, request)) {
+            let then = Then::Answer(Ok(guess.reply));
+            if let Some(answer) = self.settled(&keys, self.make(guess.recalled, then).await?, &mut unknown)? {
+                return Ok(answer);
+            }
+        }
         for _ in 0..ROUNDS_MAX {
             let read = self.store.read(&keys).await?;
+            if let Some(recall) = &self.recall {
+                recall.saw(&keys, &read);
+            }
             let decision = decide(&read.view, request, read.now);
             let Some(swap) = decision.swap else {
                 return match decision.then {
@@ -60,15 +75,60 @@ impl Authority {
                 };
             };
             let expected = expected_version(&read, &swap);
-            match (self.store.swap(swap, expected).await?, decision.then) {
-                (SwapOutcome::Done, Then::Answer(answer)) => return Ok(answer),
-                (SwapOutcome::Done, Then::Again) | (SwapOutcome::Changed, _) => {}
-                // Resolved by reading: the next round finds the change made, and answers as to a repeat, or not made.
-                (SwapOutcome::Unknown, _) if !unknown => unknown = true,
-                (SwapOutcome::Unknown, _) => return Err(AuthorityError::Unknown),
+            let made = match (&self.recall, read.versions.authority, &swap.change) {
+                (Some(_), Some(version), change) if !matches!(change, Change::Authority(_)) => {
+                    self.make(recall::recalled(swap, expected, version, &read.view), decision.then).await?
+                }
+                _ => Made::of(self.store.swap(swap, expected).await?, decision.then),
+            };
+            if let Some(answer) = self.settled(&keys, made, &mut unknown)? {
+                return Ok(answer);
             }
         }
         Err(AuthorityError::Contended)
+    }
+
+    /// Makes a swap under all conditions that its decision stands on, and remembers what came of it.
+    async fn make(&self, recalled: crate::store::Recalled, then: Then) -> Result<Made, StoreError> {
+        let (swap, expected) = (recalled.swap.clone(), recalled.expected);
+        let Some(making) = self.store.swap_recalled(recalled) else {
+            return Ok(Made::of(self.store.swap(swap, expected).await?, then));
+        };
+        Ok(match (making.await?, then) {
+            (RecallOutcome::Done(after), then) => {
+                if let Some(recall) = &self.recall {
+                    recall.made(swap, after);
+                }
+                match then {
+                    Then::Answer(answer) => Made::Answer(answer.map(|reply| recall::answered(reply, after))),
+                    Then::Again => Made::Again,
+                }
+            }
+            (RecallOutcome::Changed, _) => Made::Changed,
+            (RecallOutcome::Unknown, _) => Made::Unknown,
+        })
+    }
+
+    /// The answer, or `None` when the request is to be decided anew.
+    fn settled(
+        &self,
+        keys: &Keys,
+        made: Made,
+        unknown: &mut bool,
+    ) -> Result<Option<Result<Reply, Refusal>>, AuthorityError> {
+        if let (Made::Changed | Made::Unknown, Some(recall)) = (&made, &self.recall) {
+            recall.forget(keys);
+        }
+        match made {
+            Made::Answer(answer) => Ok(Some(answer)),
+            Made::Again | Made::Changed => Ok(None),
+            // Resolved by reading: the next round finds the change made, and answers as to a repeat, or not made.
+            Made::Unknown if !*unknown => {
+                *unknown = true;
+                Ok(None)
+            }
+            Made::Unknown => Err(AuthorityError::Unknown),
+        }
     }
 
     /// The grants that stand on a session, for a holder whose account differs from the authority's.
@@ -99,8 +159,28 @@ impl Authority {
     /// # Errors
     /// [`StoreError`]: nothing was read.
     pub async fn inspect(&self, resource: &ResourceName) -> Result<Read, StoreError> {
-        let keys = tenure_core::decide::Keys { resource: Some(resource.clone()), ..Default::default() };
+        let keys = Keys { resource: Some(resource.clone()), ..Default::default() };
         self.store.read(&keys).await
+    }
+}
+
+/// What one round came to.
+enum Made {
+    Answer(Result<Reply, Refusal>),
+    /// The way is cleared: decide anew.
+    Again,
+    Changed,
+    Unknown,
+}
+
+impl Made {
+    fn of(outcome: SwapOutcome, then: Then) -> Self {
+        match (outcome, then) {
+            (SwapOutcome::Done, Then::Answer(answer)) => Self::Answer(answer),
+            (SwapOutcome::Done, Then::Again) => Self::Again,
+            (SwapOutcome::Changed, _) => Self::Changed,
+            (SwapOutcome::Unknown, _) => Self::Unknown,
+        }
     }
 }
 

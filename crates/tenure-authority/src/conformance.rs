@@ -17,8 +17,10 @@ mod protocol;
 mod quarantine;
 mod racing;
 mod reading;
+mod recalling;
 mod records;
 mod swapping;
+mod watching;
 
 use crate::{Clock, Store};
 use std::fmt;
@@ -104,6 +106,11 @@ pub const CLAUSES: &[Clause] = clauses![
     importing::a_store_with_a_history_stays_as_it_is,
     quarantine::another_identity_quarantines,
     quarantine::a_caller_that_has_seen_more_quarantines,
+    recalling::a_recalled_swap_is_made_like_another,
+    recalling::a_recalled_swap_needs_the_same_store_record,
+    recalling::a_recalled_renewal_is_judged_at_the_swap,
+    watching::capabilities_are_as_declared,
+    watching::a_watcher_is_told_of_changes,
     cancellation::a_dropped_request_is_done_or_not_done,
 ];
 

@@ -25,7 +25,7 @@ pub use address::connect_on;
 pub use address::{connect, shared, shown};
 pub use import::{Import, ImportError, Source};
 pub use recalled::{After, RecallOutcome, Recalled};
-pub use wakes::{Wake, Wakes};
+pub use wakes::{Hint, Wake, Wakes};
 
 use crate::WallTime;
 use std::future::Future;
@@ -69,7 +69,8 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// 13. **Recall.** `swap_recalled`, where there is one, makes the same change as `swap` would, and only under the further
 ///     conditions of [`Recalled`].
 /// 14. **Wakes.** A [`Wake`] that was asked for before a change of its resource is told of the change, or of the fact that
-///     changes may have been missed. It may be told without a change.
+///     changes may have been missed. It may be told without a change. Its hints come in the order of the changes, and the
+///     last one is [`Hint::Taken`] only if a grant stood on the resource after the last change that it told of.
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// Reads what a request needs.
     ///
@@ -117,6 +118,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// What the store can do, and what it cannot promise.
     fn capabilities(&self) -> Capabilities;
+
+    /// What in the store's present settings weakens its promises, a sentence each: what is set, what it may cost, and
+    /// what to do. Looked up anew at each call.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was read.
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Makes a change that was decided on records from memory, in one round trip. `None`: this store reads at once, and
     /// gains nothing by it.

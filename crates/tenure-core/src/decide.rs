@@ -7,6 +7,7 @@
 mod answer;
 mod lease;
 mod request;
+mod restore;
 mod retire;
 mod session;
 mod store;
@@ -14,6 +15,7 @@ mod store;
 pub use answer::{Granted, Refusal, Reply};
 pub use request::{Request, SinkRefusal};
 pub use session::SWEEP_AGE;
+pub use store::EXPLAINED_FOR;
 
 use crate::record::{AuthorityRecord, Event, Holdings, LeaseRecord, Seen, SessionRecord, Standing, Transition};
 use crate::{Actor, AuthorityClock, GrantId, Instant, Reason, ResourceName, SessionId, StoreIdentity};
@@ -143,6 +145,9 @@ pub fn decide(view: &View, request: &Request, now: Instant<AuthorityClock>) -> D
         | Request::Retire { .. }
         | Request::Forgotten { .. }
         | Request::ForgetRefused { .. } => retire::decide(view, request, now),
+        Request::Restore { .. } | Request::Learn { .. } | Request::LearnFloor { .. } => {
+            restore::decide(view, request, now)
+        }
     }
 }
 

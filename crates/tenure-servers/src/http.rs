@@ -1,18 +1,48 @@
 //! Just enough HTTP to ask etcd's JSON gateway.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Posts a body and gives the body of the answer, whatever its status.
-pub(crate) fn post(addr: SocketAddr, path: &str, body: &str, patience: Duration) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&addr, patience)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
-    // An answer to HTTP/1.0 comes in one piece and ends with the connection.
-    let length = body.len();
-    write!(stream, "POST {path} HTTP/1.0\r\nHost: {addr}\r\nContent-Length: {length}\r\n\r\n{body}")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).ok_or_else(|| io::Error::other("no answer"))
+/// A connection that is asked one thing after another.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    addr: SocketAddr,
+    stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    pub(crate) fn open(addr: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&addr, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { addr, stream: BufReader::new(stream) })
+    }
+
+    /// Posts a body and gives the body of the answer, whatever its status.
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> io::Result<String> {
+        let (addr, length) = (self.addr, body.len());
+        let head = format!("POST {path} HTTP/1.1\r\nHost: {addr}\r\nContent-Length: {length}\r\n\r\n");
+        self.stream.get_mut().write_all((head + body).as_bytes())?;
+        let mut length = None;
+        loop {
+            let mut line = String::new();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let line = line.trim_end().to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().ok();
+            }
+        }
+        // The gateway's short answers all tell their length.
+        let length: usize = length.ok_or_else(|| io::Error::other("an answer of unknown length"))?;
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        String::from_utf8(body).map_err(io::Error::other)
+    }
 }

@@ -46,3 +46,6 @@ fn id(which: &str) -> u32 {
     let text = String::from_utf8_lossy(&output.stdout);
     text.trim().parse().unwrap_or_else(|_| missing("the user postgres", "postgresql"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,9 +30,10 @@ impl Keeper {
         let root = tempfile::Builder::new().prefix("tenure-servers-").tempdir().expect("a temporary folder").keep();
         // PostgreSQL runs as another user, who must get through to a folder of its own.
         std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o711)).expect("the folder is ours");
+        let script = root.join("keeper.sh");
+        std::fs::write(&script, include_str!("keeper.sh")).expect("the folder is ours");
         let mut shell = Command::new("sh")
-            .args(["-c", include_str!("keeper.sh"), "tenure-servers"])
-            .arg(&root)
+            .args([&script, &root])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -60,6 +61,13 @@ impl Keeper {
             .arg(program)
             .stdin(pipe)
             .process_group(0);
+        // What a person has set for servers and tools of this kind is not meant for the tests.
+        for (name, _) in std::env::vars_os() {
+            if ["PG", "ETCD", "REDIS"].iter().any(|start| name.as_encoded_bytes().starts_with(start.as_bytes())) {
+                command.env_remove(name);
+            }
+        }
+        command.env("HOME", &self.root);
         command
     }
 

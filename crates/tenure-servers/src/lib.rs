@@ -33,6 +33,7 @@ mod process;
 pub mod proxy;
 pub mod redis;
 mod sentinels;
+mod snapshot;
 mod tls;
 mod tree;
 
@@ -43,4 +44,5 @@ pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use redis::Redis;
 pub use sentinels::Sentinels;
+pub use snapshot::Snapshot;
 pub use tls::Certificates;

@@ -44,3 +44,6 @@ fn free() -> u16 {
     }
     panic!("no port of 127.0.0.1 is free")
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,17 +10,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tempfile::TempDir;
 
 pub use options::PostgresOptions;
 
-use crate::folder::{Folder, copy};
+use crate::folder::Folder;
 use crate::installed::postgres;
-use crate::keeper::keeper;
 use crate::patience::{PATIENCE, eventually};
 use crate::ports::on_free_ports;
 use crate::process::{Process, Recipe, ask, tool};
 use crate::proxy::Proxy;
+use crate::snapshot::Snapshot;
 use crate::tls::Certificates;
 
 /// A PostgreSQL server with a system identifier of its own. Its user is `postgres`, without a password.
@@ -34,12 +33,9 @@ pub struct Postgres {
     folder: Folder,
 }
 
-/// What a volume snapshot holds: see [`Postgres::snapshot`].
-#[derive(Debug)]
-pub struct Snapshot(TempDir);
-
 impl Postgres {
-    /// Starts one with the defaults: everything is as durable as PostgreSQL makes it.
+    /// Starts one with the defaults: everything is as durable as PostgreSQL makes it. A drill that kills it is faster on
+    /// an [unsynced](PostgresOptions::unsynced) one.
     #[must_use]
     pub fn start() -> Self {
         Self::options().start()
@@ -51,10 +47,11 @@ impl Postgres {
     }
 
     /// The server that all tests of this process share. Take a [`database`](Self::database) of it, and do not harm it.
+    /// It is [unsynced](PostgresOptions::unsynced): a bench starts one of its own.
     #[must_use]
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
-        SHARED.get_or_init(|| Self::options().conf("max_connections = 300").start())
+        SHARED.get_or_init(|| Self::options().unsynced().conf("max_connections = 300").start())
     }
 
     fn run(folder: Folder, port: u16, link: Option<Proxy>) -> Result<Self, String> {
@@ -111,7 +108,7 @@ impl Postgres {
         self.process.stop(Signal::INT);
     }
 
-    /// Kills it and all its processes, as a machine that loses power would (what the system had buffered is kept).
+    /// Kills it and all its processes. What the system had buffered for the disk is kept.
     pub fn kill(&self) {
         self.process.kill();
     }
@@ -190,22 +187,25 @@ impl Postgres {
     /// Copies its data folder, as a snapshot of the volume would: at one instant, also while it runs.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let dir = tempfile::Builder::new().prefix("snapshot-").tempdir_in(keeper().root()).expect("a folder");
-        self.process.pause();
-        copy(&self.folder.at("data"), &dir.path().join("copy"));
-        self.process.resume();
-        Snapshot(dir)
+        Snapshot::take(&self.process, &self.folder)
     }
 
     /// Puts a snapshot of its data folder back, and starts it: what came after is lost. It is killed when it runs.
     pub fn restore(&self, snapshot: &Snapshot) {
         self.process.kill();
-        let data = self.folder.at("data");
-        std::fs::remove_dir_all(&data).expect("the data folder can be removed");
-        copy(&snapshot.0.path().join("copy"), &data);
-        // It names a process that is gone, or that has its number now.
-        let _ = std::fs::remove_file(data.join("postmaster.pid"));
+        self.free_memory();
+        snapshot.put_back(&self.folder);
+        // It names a process that is gone, or another that has its number now.
+        let _ = std::fs::remove_file(self.folder.at("data/postmaster.pid"));
         self.restart();
+    }
+
+    /// A killed server leaves a small piece of shared memory, and a note of its number.
+    fn free_memory(&self) {
+        let note = std::fs::read_to_string(self.folder.at("data/postmaster.pid")).unwrap_or_default();
+        if let Some(memory) = note.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)) {
+            let _ = Command::new("ipcrm").args(["-m", memory]).output();
+        }
     }
 
     fn link(&self) -> &Proxy {
@@ -215,12 +215,9 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // An orderly end gives the shared memory back; a killed server left a note of its number.
+        // An orderly end gives the shared memory back.
         self.process.end(Signal::QUIT, Duration::from_secs(5));
-        let note = std::fs::read_to_string(self.folder.at("data/postmaster.pid")).unwrap_or_default();
-        if let Some(memory) = note.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)) {
-            let _ = Command::new("ipcrm").args(["-m", memory]).output();
-        }
+        self.free_memory();
     }
 }
 

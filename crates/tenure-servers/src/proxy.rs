@@ -99,7 +99,8 @@ impl Proxy {
     /// Passes everything up to a request that holds these bytes, such as `b"COMMIT"`. The server gets it, its answer is
     /// lost, and its connection is dropped. That happens once; then everything is passed again.
     ///
-    /// The bytes must come in one piece, and not through TLS.
+    /// The bytes must come in one piece, and not through TLS. Choose what only that request holds, such as a value: the
+    /// text of a prepared statement goes with its preparation, not with its execution.
     pub fn drop_answer_to(&self, request: &[u8]) {
         self.relay.set(Mode::DropAnswers(Some(request.to_vec())));
     }

@@ -16,6 +16,7 @@ use crate::folder::Folder;
 use crate::installed::program;
 use crate::patience::{PATIENCE, eventually};
 use crate::process::{Process, ask, tool};
+use crate::snapshot::Snapshot;
 use crate::tls::Certificates;
 
 /// How many numbered databases a server has.
@@ -29,8 +30,7 @@ pub struct Redis {
     tls_port: u16,
     options: RedisOptions,
     databases: AtomicU32,
-    /// Held for its life.
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Redis {
@@ -141,6 +141,19 @@ impl Redis {
         self.process.restart(|pid| ready(self.port, self.password(), pid));
     }
 
+    /// Copies its data folder, as a snapshot of the volume would: at one instant, also while it runs.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::take(&self.process, &self.folder)
+    }
+
+    /// Puts a snapshot of its data folder back, and starts it: what came after is lost. It is killed when it runs.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        self.process.kill();
+        snapshot.put_back(&self.folder);
+        self.restart();
+    }
+
     /// A new server with the same options that follows this one and has caught up.
     #[must_use]
     pub fn replica(&self) -> Self {
@@ -176,9 +189,9 @@ impl Redis {
     pub fn leave_behind(&self, replica: &Self) {
         replica.pause();
         self.cli(&["client", "kill", "type", "replica"]);
-        eventually("the replica is gone", || {
-            self.cli(&["info", "replication"]).contains("connected_slaves:0").then_some(())
-        });
+        // The others come back at once.
+        let port = format!("port={},", replica.port);
+        eventually("the replica is gone", || (!self.cli(&["info", "replication"]).contains(&port)).then_some(()));
     }
 
     pub(crate) fn password(&self) -> Option<&str> {

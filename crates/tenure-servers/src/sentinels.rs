@@ -32,8 +32,8 @@ impl Sentinels {
 
     /// Starts `n` of them. They know each other and the primary's replicas when this returns.
     ///
-    /// A primary that was silent for `down_after` counts as down; `quorum` of them must think so. `failover_timeout` is
-    /// Sentinel's own: a failed attempt is repeated after twice that time.
+    /// A primary that was silent for `down_after` counts as down; `quorum` of them must think so. Below a second they see
+    /// failures that are none. `failover_timeout` is Sentinel's own: a failed attempt is repeated after twice that time.
     #[must_use]
     pub fn start(n: usize, primary: &Redis, quorum: usize, down_after: Duration, failover_timeout: Duration) -> Self {
         let (name, port) = (Self::NAME, primary.port());
@@ -81,6 +81,12 @@ impl Sentinels {
             let new = *named.first()?;
             (new? != old && named.iter().all(|each| *each == new)).then_some(new?)
         })
+    }
+
+    /// The end of the log of one.
+    #[must_use]
+    pub fn log(&self, n: usize) -> String {
+        self.sentinels[n].process.log()
     }
 
     /// Kills one.
@@ -144,5 +150,7 @@ impl Sentinel {
 
 fn ready(port: u16, pid: i32) -> Option<()> {
     let info = cli(port, None, &["info", "server"], PATIENCE).ok()?;
+    // They tell of themselves each 2 s and look for replicas each 10 s: a test need not wait that long.
+    cli(port, None, &["sentinel", "debug", "publish-period", "200", "info-period", "500"], PATIENCE).ok()?;
     info.lines().any(|line| line.trim_end() == format!("process_id:{pid}")).then_some(())
 }

@@ -5,6 +5,7 @@
 
 mod barrier;
 mod generations;
+mod listing;
 mod memory;
 mod operations;
 mod races;
@@ -91,5 +92,5 @@ fn clauses(rule: Rule) -> Vec<Clause> {
         Rule::Sealed => [generations::SEALED, memory::SEALED, barrier::SEALED, tokens::SEALED].concat(),
         Rule::HighWater => tokens::HIGH_WATER.to_vec(),
     };
-    [tokens::BOTH, operations::BOTH, memory::BOTH, races::BOTH].concat().into_iter().chain(own).collect()
+    [tokens::BOTH, operations::BOTH, memory::BOTH, races::BOTH, listing::BOTH].concat().into_iter().chain(own).collect()
 }

@@ -35,10 +35,10 @@ mod hold;
 mod record;
 mod turn;
 
-use crate::{Answer, ApplyError, Description, Lookup, Sink, SinkError};
+use crate::{Answer, ApplyError, Description, Lookup, Rows, Sink, SinkError};
 use folder::Folder;
 use hold::{Hold, Mode};
-use record::Namespace;
+use record::{Fence, Namespace};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -232,6 +232,11 @@ impl Sink for FileSink {
         self.answer(move |place| turn::forget(place, &resource, cut))
     }
 
+    fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>> {
+        let after = after.cloned();
+        self.answer(move |place| place.rows(after.as_ref(), limit))
+    }
+
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
         self.answer(Place::reopen)
     }
@@ -260,6 +265,23 @@ impl Place {
             return Ok(Description { generation, row: None, floor });
         }
         Turn::begin(self, resource)?.describe()
+    }
+
+    /// In the order of the digests of the names, which name the folders.
+    fn rows(&self, after: Option<&ResourceName>, limit: usize) -> Result<Rows, SinkError> {
+        let floor = self.namespace()?.floor(&self.folder)?;
+        let mut rows = Vec::new();
+        for records in self.folder.resources(after)? {
+            if rows.len() == limit {
+                break;
+            }
+            // Without a fence nothing was ever registered there, or it was forgotten.
+            let Some(resource) = Fence::resource(&self.folder, &records)? else { continue };
+            if let Some(row) = Turn::begin(self, &resource)?.describe()?.row {
+                rows.push((resource, row));
+            }
+        }
+        Ok(Rows { rows, floor })
     }
 
     fn reopen(&self) -> Result<Generation, SinkError> {

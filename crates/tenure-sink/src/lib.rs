@@ -45,6 +45,6 @@ pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
-pub use sink::{Answer, Description, Sink};
+pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteFence, SqliteSink};

@@ -36,6 +36,8 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///    [`SinkError::NeverSealed`].
 /// 10. **Bounded.** Every call ends within the sink's own bound on waiting. The error says what held it up.
 /// 11. **Cancellation.** Dropping a returned future leaves the change made or not made, never half.
+/// 12. **Listing.** `rows` shows the fence of every resource that has one, each once, in an order of the sink's own: an
+///     authority that was restored learns from it what it has forgotten.
 pub trait Sink: Send + Sync + std::fmt::Debug {
     /// The name under which the authority enrols it.
     fn id(&self) -> &SinkId;
@@ -67,12 +69,27 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// [`SinkError`]: whether it was forgotten is not known. Repeating it is safe.
     fn forget<'a>(&'a self, resource: &'a ResourceName, cut: Epoch) -> Answer<'a, Result<Forgetting, SinkError>>;
 
+    /// The fences that come after `after`'s, at most `limit` of them. Fewer come only when there are no more.
+    ///
+    /// # Errors
+    /// [`SinkError`]: nothing was read. Try again when [`SinkError::is_transient`].
+    fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>>;
+
     /// The operator's call after a restore that the sink cannot notice: it starts a new generation, in which nothing is
     /// sealed yet. Returns the new generation.
     ///
     /// # Errors
     /// [`SinkError`]: whether it was reopened is not known. Repeating it is safe.
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>>;
+}
+
+/// A piece of what a sink knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// The fences, each with its resource.
+    pub rows: Vec<(ResourceName, FenceRow)>,
+    /// Tokens at or below it are refused where there is no row; `None` when nothing was ever forgotten.
+    pub floor: Option<Epoch>,
 }
 
 /// How a sink stands to a resource.

@@ -51,7 +51,7 @@ mod schema;
 
 pub use fence::{Admitted, SqliteFence};
 
-use crate::{Answer, Description, Sink, SinkError};
+use crate::{Answer, Description, Rows, Sink, SinkError};
 use failure::sink_error;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::collections::BTreeSet;
@@ -161,6 +161,11 @@ impl Sink for SqliteSink {
     fn forget<'a>(&'a self, resource: &'a ResourceName, cut: Epoch) -> Answer<'a, Result<Forgetting, SinkError>> {
         let resource = resource.clone();
         self.answer(move |place| place.forget(&resource, cut))
+    }
+
+    fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>> {
+        let after = after.cloned();
+        self.answer(move |place| rows::list(&place.connect(OpenFlags::empty())?, place.rule, after.as_ref(), limit))
     }
 
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {

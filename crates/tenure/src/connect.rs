@@ -7,7 +7,8 @@ use tenure_authority::{Authority, Clock, Store, random_bits};
 use tenure_core::record::Owner;
 use tenure_core::{InstanceId, NameError, OwnerName, ResourceName};
 
-/// Connects to the authority at `url`, such as `sqlite:jobs.db`, under a name made of this program's name.
+/// Connects to the authority at `url`, such as `sqlite:jobs.db`, under a name made of this program's name. What an address
+/// may be stands at [`tenure_authority::store::connect`]; one that does not answer within 10 s is given up.
 ///
 /// # Errors
 /// [`ConnectError`]; its message says what to do.
@@ -105,13 +106,17 @@ impl Builder {
         self
     }
 
-    /// Connects to the authority at `url`.
+    /// Connects to the authority at `url`, and gives up after 10 s without an answer.
     ///
     /// # Errors
     /// [`ConnectError`]; its message says what to do.
     pub async fn connect(self, url: &str) -> Result<Tenure, ConnectError> {
         let (clock, owner) = (self.time()?, self.new_owner()?);
         let (url, store_clock) = (url.to_owned(), clock.clone());
+        // On the keeper's thread, within its runtime: a store on a network has its connections there.
+        #[cfg(feature = "network")]
+        let open = move || tenure_authority::store::connect_on(&url, store_clock, &tokio::runtime::Handle::current());
+        #[cfg(not(feature = "network"))]
         let open = move || tenure_authority::store::connect(&url, store_clock);
         let keeper = Keeper::start(clock, owner, open).await?;
         Ok(Tenure { keeper })

@@ -32,6 +32,12 @@ pub enum ConnectError {
     /// The authority did not answer.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
+    /// The authority neither answered nor failed. Look at the address, the network, and whether its server runs.
+    #[error("the authority did not answer within {waited:?}: check its address, the network, and that its server runs")]
+    Silent {
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// The operating system refused a thread.
     #[error("no thread could be started for the keeper ({0}): renewals need one of their own")]
     Thread(String),

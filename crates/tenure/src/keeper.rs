@@ -4,6 +4,7 @@ mod ask;
 mod fork;
 mod held;
 mod kept;
+mod lookout;
 mod sealing;
 mod slots;
 mod takeover;
@@ -21,6 +22,7 @@ use slots::Slots;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tenure_authority::{Authority, Clock, Store, StoreError};
 use tenure_core::decide::Request;
 use tenure_core::record::{Owner, Seen};
@@ -113,7 +115,7 @@ fn run(
     open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
     tell: oneshot::Sender<Result<Arc<Keeper>, ConnectError>>,
 ) {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let _ = tell.send(Err(ConnectError::Thread(error.to_string())));
@@ -155,12 +157,23 @@ async fn begin(
     };
     shared.clock.now_nanos()?;
     // The first word with the authority: an address that leads nowhere is told now, not at the first wish.
-    let hello = shared.authority.execute(&Request::Hello { seen: Seen::default() }).await?;
-    shared.note(&hello);
+    let hello = Request::Hello { seen: Seen::default() };
+    tokio::select! {
+        biased;
+        hello = shared.authority.execute(&hello) => shared.note(&hello?),
+        () = shared.pause(PATIENCE) => return Err(ConnectError::Silent { waited: PATIENCE }),
+    }
     // What ended long ago is cleared away in passing, a little at each start.
-    let _ = shared.authority.sweep(SWEPT_AT_START).await;
+    tokio::select! {
+        biased;
+        _ = shared.authority.sweep(SWEPT_AT_START) => {}
+        () = shared.pause(PATIENCE) => {}
+    }
     Ok(Arc::new(shared))
 }
+
+/// How long an authority is waited for that neither answers nor says that it cannot.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Enough to outrun one session per start of a process.
 const SWEPT_AT_START: usize = 8;

@@ -248,6 +248,10 @@ impl Store for FaultStore {
         self.inner.capabilities()
     }
 
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, StoreError>> {
+        self.inner.warnings()
+    }
+
     fn watch(&self, resource: &ResourceName) -> Option<Wake> {
         self.inner.watch(resource)
     }

@@ -29,6 +29,7 @@ pub(super) fn what_was_swapped_is_read(subject: &Subject) {
         Phase::Free,
         Phase::Completed { outcome: tenure_core::Outcome::new("").expect("an empty outcome is one") },
         Phase::Completed { outcome: tenure_core::Outcome::new("7 files\n\"done\"").expect("an outcome") },
+        Phase::Completed { outcome: tenure_core::Outcome::new("\0 \u{1f980} \\u0000").expect("an outcome") },
         Phase::Retiring { cut: lease.epoch, forgotten: [super::records::sink("a \"quoted\" sink")].into() },
     ] {
         lease.phase = phase;

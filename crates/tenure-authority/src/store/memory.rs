@@ -1,8 +1,8 @@
 //! A store in this process's memory.
 
 use super::{
-    Answer, Capabilities, Durability, HistoryQuery, Import, Listed, Order, Page, Read, Recorded, Scope, Store,
-    StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
+    After, Answer, Capabilities, Durability, Hint, HistoryQuery, Import, Listed, Order, Page, Read, RecallOutcome,
+    Recalled, Recorded, Scope, Store, StoreError, SwapOutcome, TimeSource, Version, Versions, Wake, Wakes,
 };
 use crate::{Clock, WallTime};
 use std::collections::{BTreeMap, HashMap};
@@ -147,6 +147,27 @@ impl State {
         SwapOutcome::Done
     }
 
+    fn swap_recalled(&mut self, recalled: Recalled, now: Instant<AuthorityClock>) -> RecallOutcome {
+        let Recalled { mut swap, expected, authority, valid_before } = recalled;
+        if authority != self.authority_version || valid_before.is_some_and(|deadline| now.reached(&deadline)) {
+            return RecallOutcome::Changed;
+        }
+        let session = swap.transition.session;
+        if let (Change::Session(renewed), Some(_)) = (&mut swap.change, valid_before) {
+            renewed.deadline = now.after(renewed.ttl.get());
+        }
+        match self.swap(swap, expected) {
+            SwapOutcome::Done => RecallOutcome::Done(After {
+                version: self.newest,
+                now,
+                history: self.history.len() as u64,
+                holdings: session.and_then(|id| self.holdings.get(&id)).copied().unwrap_or_default(),
+            }),
+            SwapOutcome::Changed => RecallOutcome::Changed,
+            SwapOutcome::Unknown => RecallOutcome::Unknown,
+        }
+    }
+
     fn import(&mut self, content: &Import, now: Instant<AuthorityClock>) -> SwapOutcome {
         if !self.history.is_empty() {
             return SwapOutcome::Changed;
@@ -193,11 +214,11 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             state.now(&self.clock)?;
-            let resource = swap.transition.resource.clone();
+            let (resource, hint) = (swap.transition.resource.clone(), Hint::of(&swap.change));
             let outcome = state.swap(swap, expected);
-            drop(state);
             if let Some(resource) = resource.filter(|_| outcome == SwapOutcome::Done) {
-                self.wakes.tell(&resource);
+                // Under the lock of the state, so that hints are told in the order of the changes.
+                self.wakes.tell(&resource, hint);
             }
             Ok(outcome)
         })
@@ -250,7 +271,9 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let mut state = self.state();
             let now = state.now(&self.clock)?;
-            Ok(state.import(&content, now))
+            let outcome = state.import(&content, now);
+            self.wakes.tell_all();
+            Ok(outcome)
         })
     }
 
@@ -270,6 +293,19 @@ impl Store for MemoryStore {
             idle.truncate(limit);
             Ok(idle.into_iter().map(|(_, id)| id).collect())
         })
+    }
+
+    fn swap_recalled(&self, recalled: Recalled) -> Option<Answer<'_, Result<RecallOutcome, StoreError>>> {
+        Some(Box::pin(async move {
+            let mut state = self.state();
+            let now = state.now(&self.clock)?;
+            let (resource, hint) = (recalled.swap.transition.resource.clone(), Hint::of(&recalled.swap.change));
+            let outcome = state.swap_recalled(recalled, now);
+            if let (Some(resource), RecallOutcome::Done(_)) = (resource, outcome) {
+                self.wakes.tell(&resource, hint);
+            }
+            Ok(outcome)
+        }))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -40,8 +40,15 @@ pub enum Reply {
     Marked,
     /// The takeover is announced: only now does the caller hold the resource.
     Announced,
-    /// The refusal is learnt: the next epoch is above the sink's.
+    /// What a sink showed is known now: the next epoch is above the sink's, and its enrolment is known.
     Learnt,
+    /// The store counts as restored, and is in quarantine.
+    Restored {
+        /// The incarnation, in which no session stands yet.
+        incarnation: u64,
+        /// How long nothing is granted.
+        remaining: Duration,
+    },
     /// The grant stands.
     Stands,
     /// The grant is given up.
@@ -200,7 +207,8 @@ impl fmt::Display for Refusal {
             Self::SessionEnded { why: None } => f.write_str("there is no such session: open another one"),
             Self::Quarantined { remaining } => write!(
                 f,
-                "the authority's store went back in time and grants nothing for {} more, so that no old holder is overtaken: wait",
+                "the authority's store went back in time and grants nothing for {} more, so that no old holder is overtaken: wait, \
+                 and let it learn meanwhile what its receivers know (tenure restore --learn-from RECEIVER)",
                 Span(*remaining)
             ),
             Self::Completed { epoch, owner, .. } => {

@@ -199,6 +199,34 @@ pub enum Request {
         /// The epoch of the sink's row.
         row: Epoch,
     },
+    /// An operator has put a backup of the store back, or has promoted a replica: quarantines, also when nothing was
+    /// noticed. During a quarantine there is nothing left to do.
+    Restore {
+        /// Who says so.
+        actor: Actor,
+        /// Why it was put back.
+        reason: Reason,
+    },
+    /// Teaches what a sink's row knows of a resource and a restored store may have forgotten. It raises, and lowers nothing.
+    Learn {
+        /// Which resource.
+        resource: ResourceName,
+        /// The epoch of the row.
+        epoch: Epoch,
+        /// The grant of the row.
+        grant: GrantId,
+        /// The sinks that are to be enrolled: all that the row was given, and the one that has the row.
+        sinks: BTreeSet<SinkId>,
+        /// Who teaches it.
+        actor: Actor,
+    },
+    /// Teaches the floor of a sink, below which nothing is to be granted to a resource without a record.
+    LearnFloor {
+        /// The sink's floor.
+        floor: Epoch,
+        /// Who teaches it.
+        actor: Actor,
+    },
 }
 
 /// What a sink showed when it refused a seal or a write.
@@ -215,7 +243,7 @@ impl Request {
     #[must_use]
     pub fn keys(&self) -> Keys {
         match self {
-            Self::Hello { .. } => Keys::default(),
+            Self::Hello { .. } | Self::Restore { .. } | Self::LearnFloor { .. } => Keys::default(),
             Self::Open { id, .. }
             | Self::Renew { id, .. }
             | Self::Close { id }
@@ -242,7 +270,8 @@ impl Request {
             | Self::ReopenSink { resource, .. }
             | Self::Retire { resource, .. }
             | Self::Forgotten { resource, .. }
-            | Self::ForgetRefused { resource, .. } => Keys { resource: Some(resource.clone()), ..Keys::default() },
+            | Self::ForgetRefused { resource, .. }
+            | Self::Learn { resource, .. } => Keys { resource: Some(resource.clone()), ..Keys::default() },
         }
     }
 

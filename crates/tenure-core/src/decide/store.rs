@@ -3,6 +3,15 @@
 use super::{Change, Reply, Request, Swap, View, reason};
 use crate::record::{Event, Transition};
 use crate::{AuthorityClock, Instant, Token};
+use core::time::Duration;
+
+/// For so long after a quarantine a grant at a sink that the history does not know says nothing new: it was lost with the
+/// history for which the store was in quarantine, and whoever had it has long ceased to believe. Without this, each
+/// resource that was granted in the lost history would quarantine the whole store once more, one after the other.
+///
+/// A week, since many jobs run once a week. Another loss within it is still noticed by the store's identity, by what
+/// callers have seen, and by its witness.
+pub const EXPLAINED_FOR: Duration = Duration::from_hours(7 * 24);
 
 pub(super) fn hello(view: &View, now: Instant<AuthorityClock>) -> Reply {
     Reply::Hello { now, seen: view.seen(), max_ttl: view.authority.max_ttl }
@@ -15,7 +24,10 @@ pub(super) fn went_back(view: &View, request: &Request, now: Instant<AuthorityCl
         "the store's identity changed"
     } else if request.seen().is_some_and(|seen| seen > view.seen()) {
         "a caller has seen a later history than this store has"
-    } else if !view.grant_known && matches!(request, Request::Refused { token, .. } if stands(view, token)) {
+    } else if !view.grant_known
+        && !explained(view, now)
+        && matches!(request, Request::Refused { token, .. } if stands(view, token))
+    {
         "a receiver has a grant that this history does not know"
     } else {
         return None;
@@ -44,4 +56,9 @@ pub(super) fn went_back(view: &View, request: &Request, now: Instant<AuthorityCl
 fn stands(view: &View, token: &Token) -> bool {
     view.lease.as_ref().is_some_and(|lease| lease.is_current(token))
         && view.holder.as_ref().is_some_and(|holder| holder.incarnation == view.authority.incarnation)
+}
+
+/// Whether a quarantine stands behind an unknown grant already.
+fn explained(view: &View, now: Instant<AuthorityClock>) -> bool {
+    view.authority.quarantined_until.is_some_and(|until| !now.reached(&until.after(EXPLAINED_FOR)))
 }

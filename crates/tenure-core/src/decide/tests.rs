@@ -3,5 +3,6 @@
 mod field;
 mod grants;
 mod operator;
+mod restores;
 mod sessions;
 mod world;

@@ -76,11 +76,15 @@ pub enum Event {
     Retired,
     /// The store was found to have gone back in time, or has taken over the history of another one.
     Quarantined,
+    /// An operator has said that the store was put back.
+    Restored,
+    /// What a sink knows was taught to the store.
+    Learnt,
 }
 
 impl Event {
     /// All events, for stores that read them back.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Opened,
         Self::Renewed,
         Self::Ended,
@@ -102,6 +106,8 @@ impl Event {
         Self::FloorRaised,
         Self::Retired,
         Self::Quarantined,
+        Self::Restored,
+        Self::Learnt,
     ];
 
     /// The name in stores, tables and JSON.
@@ -129,6 +135,8 @@ impl Event {
             Self::FloorRaised => "floor-raised",
             Self::Retired => "retired",
             Self::Quarantined => "quarantined",
+            Self::Restored => "restored",
+            Self::Learnt => "learnt",
         }
     }
 }

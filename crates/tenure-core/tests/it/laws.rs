@@ -124,6 +124,11 @@ fn about_resources() -> impl Strategy<Value = Request> {
         resource().prop_map(|resource| Request::Retire { resource, actor: by().0 }),
         (resource(), epoch(), sink()).prop_map(|(resource, cut, sink)| Request::Forgotten { resource, cut, sink }),
         (resource(), epoch(), epoch()).prop_map(|(resource, cut, row)| Request::ForgetRefused { resource, cut, row }),
+        Just(Request::Restore { actor: by().0, reason: by().1 }),
+        epoch().prop_map(|floor| Request::LearnFloor { floor, actor: by().0 }),
+        (resource(), epoch(), grant(), btree_set(sink(), 0..3)).prop_map(|(resource, epoch, grant, sinks)| {
+            Request::Learn { resource, epoch, grant, sinks, actor: by().0 }
+        }),
     ]
 }
 
@@ -185,8 +190,9 @@ proptest! {
                         }
                         prop_assert!(former.is_none_or(|former| invariants::leases_move_one_way(former, after)),
                             "{request:?}: {former:?} became {after:?}");
-                        // A resource without a record starts above the floor.
-                        prop_assert!(former.is_some() || Some(after.epoch) > before.authority.record.floor);
+                        // Whatever is granted lies above the floor, also where only a sink knew the resource.
+                        let granted = after.is_granted() && former.is_none_or(|former| former.grant != after.grant);
+                        prop_assert!(!granted || Some(after.epoch) > before.authority.record.floor);
                     }
                     Change::Authority(after) => {
                         prop_assert!(before.authority.record.floor <= after.floor);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::folder::Folder;
-use crate::http::post;
+use crate::http::Connection;
 use crate::installed::program;
 use crate::patience::PATIENCE;
 use crate::process::{Process, Recipe, ask, tool};
@@ -56,8 +56,9 @@ impl Member {
         &self.process
     }
 
-    /// Starts it without waiting for it. `all` is what it is told of the cluster.
-    pub(super) fn launch(&self, all: &str) {
+    /// Starts it without waiting for it. `all` is what it is told of the cluster, `pace` the milliseconds between two
+    /// signs of life.
+    pub(super) fn launch(&self, all: &str, pace: u32) {
         let client = format!("http://{}", self.addr());
         let data = self.folder.at("data").display().to_string();
         let peer = self.peer_url();
@@ -70,9 +71,8 @@ impl Member {
             ("initial-advertise-peer-urls", &peer),
             ("initial-cluster", all),
             ("initial-cluster-token", TOKEN),
-            // As fast as two busy cores allow without false alarms.
-            ("heartbeat-interval", "50"),
-            ("election-timeout", "500"),
+            ("heartbeat-interval", &pace.to_string()),
+            ("election-timeout", &(pace * 10).to_string()),
             ("logger", "zap"),
         ];
         self.process.launch(options.map(|(name, value)| format!("--{name}={value}").into()));
@@ -95,7 +95,8 @@ impl Member {
     }
 
     pub(super) fn status(&self) -> Option<Status> {
-        let said = post(self.addr(), "/v3/maintenance/status", "{}", Duration::from_millis(300)).ok()?;
+        let mut connection = Connection::open(self.addr(), Duration::from_millis(300)).ok()?;
+        let said = connection.post("/v3/maintenance/status", "{}").ok()?;
         let said: Value = serde_json::from_str(&said).ok()?;
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         let head = said.get("header")?;

@@ -4,6 +4,10 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// How long a server may take to accept: one that is stopped takes nobody once its queue is full.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// What is done with what comes.
 #[derive(Debug)]
@@ -76,11 +80,15 @@ impl Relay {
 
     /// Passes a client's connection on, in two threads that end with it.
     pub(super) fn begin(relay: &Arc<Self>, client: TcpStream) {
-        let Ok(server) = TcpStream::connect(("127.0.0.1", relay.port())) else { return };
+        if matches!(*relay.mode(), Mode::Cut) {
+            return;
+        }
+        let Ok(server) = TcpStream::connect_timeout(&([127, 0, 0, 1], relay.port()).into(), CONNECT) else { return };
         // Requests are small, and the proxy is no reason to wait.
         let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
         let pair = Arc::new(Pair { client, server, dropped: AtomicBool::new(false), doomed: AtomicBool::new(false) });
         {
+            // It may have been cut meanwhile; with the mode held, it is seen here or the pair is seen there.
             let mode = relay.mode();
             if matches!(*mode, Mode::Cut) {
                 return;

@@ -58,6 +58,7 @@ impl RedisOptions {
     pub fn start(&self) -> Redis {
         on_free_ports("Redis", |[port, tls_port]| {
             let folder = Folder::new("redis", None);
+            std::fs::create_dir(folder.at("data")).expect("the folder is ours");
             let conf = folder.write("redis.conf", self.text(port, tls_port, &folder));
             let recipe = Recipe {
                 program: program("redis-server", "redis-server"),
@@ -66,7 +67,7 @@ impl RedisOptions {
                 account: None,
             };
             let process = Process::start(recipe, |pid| ready(port, self.password.as_deref(), pid))?;
-            Ok(Redis { process, port, tls_port, options: self.clone(), databases: AtomicU32::new(0), _folder: folder })
+            Ok(Redis { process, port, tls_port, options: self.clone(), databases: AtomicU32::new(0), folder })
         })
     }
 
@@ -74,7 +75,7 @@ impl RedisOptions {
         let mut text = format!(
             "bind 127.0.0.1\nport {port}\ndir {}\ndatabases {DATABASES}\nsave \"\"\nappendonly yes\n\
              repl-diskless-sync-delay 0\nenable-debug-command local\n",
-            folder.path().display()
+            folder.at("data").display()
         );
         text.push_str(&self.lines);
         if let Some(password) = &self.password {

@@ -5,7 +5,7 @@ fn what_was_written_outlives_a_kill_and_a_stop() {
     let etcd = Etcd::start();
     etcd.ctl(&["put", "key", "1"]);
     etcd.kill(0);
-    assert!(etcd.try_ctl(&["get", "key"]).is_err());
+    assert!(etcd.try_ctl(&["get", "key", "--command-timeout=300ms"]).is_err());
     etcd.restart(0);
     assert_eq!(etcd.ctl(&["get", "key", "--print-value-only"]), "1");
     etcd.stop(0);
@@ -27,6 +27,10 @@ fn a_restored_snapshot_runs_backwards_under_the_same_id() {
     etcd.snapshot_restore(&snapshot);
     assert_eq!(etcd.ctl(&["get", "key", "--print-value-only"]), "1");
     assert_eq!((etcd.revision(), etcd.cluster_id()), (revision, id));
+    etcd.advance(1000);
+    assert!(etcd.revision() >= revision + 1000);
+    assert_eq!(etcd.ctl(&["get", "--prefix", "", "--keys-only"]), "key");
+    assert!(etcd.try_ctl(&["get", "key", "--rev", &(revision + 1).to_string()]).unwrap_err().contains("compacted"));
 }
 
 #[test]

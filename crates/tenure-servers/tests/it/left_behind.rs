@@ -42,7 +42,7 @@ fn nothing_is_left(temp: &Path) {
 
 #[test]
 fn a_server_that_is_dropped_leaves_no_process_and_no_file() {
-    let (postgres, redis, etcd) = (Postgres::start(), Redis::start(), Etcd::start());
+    let (postgres, redis, etcd) = (Postgres::options().unsynced().start(), Redis::start(), Etcd::start());
     let places =
         [postgres.psql("show data_directory"), redis.cli(&["config", "get", "dir"]).lines().nth(1).unwrap().to_owned()];
     let endpoint = etcd.endpoints()[0].to_string();

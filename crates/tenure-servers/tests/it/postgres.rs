@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use tenure_servers::postgres::psql;
-use tenure_servers::{PgBouncer, Postgres};
+use tenure_servers::{PgBouncer, Postgres, within};
 
 #[test]
 fn a_shared_server_gives_each_test_an_empty_database() {
@@ -11,12 +13,13 @@ fn a_shared_server_gives_each_test_an_empty_database() {
 
 #[test]
 fn what_was_committed_outlives_a_pause_a_stop_and_a_kill() {
-    let server = Postgres::options().conf("max_connections = 20").synchronous_commit("on").start();
+    let server = Postgres::options().unsynced().conf("max_connections = 20").synchronous_commit("on").start();
     assert_eq!(server.psql("show max_connections"), "20");
     server.psql("create table t (n int)");
     server.pause();
     let asked = std::thread::scope(|scope| {
         let asked = scope.spawn(|| psql(&server.url(), "insert into t values (1) returning n"));
+        assert!(within(Duration::from_millis(200), || asked.is_finished().then_some(())).is_none());
         server.resume();
         asked.join().unwrap()
     });
@@ -31,7 +34,7 @@ fn what_was_committed_outlives_a_pause_a_stop_and_a_kill() {
 
 #[test]
 fn a_standby_streams_and_is_promoted_without_what_was_kept_from_it() {
-    let primary = Postgres::start();
+    let primary = Postgres::options().unsynced().start();
     primary.psql("create table t (n int)");
     let standby = primary.standby();
     primary.psql("insert into t values (1)");
@@ -53,7 +56,7 @@ fn a_standby_streams_and_is_promoted_without_what_was_kept_from_it() {
 
 #[test]
 fn a_snapshot_that_is_put_back_loses_what_came_after() {
-    let server = Postgres::start();
+    let server = Postgres::options().unsynced().start();
     server.psql("create table t (n int); insert into t values (1)");
     let snapshot = server.snapshot();
     server.psql("insert into t values (2)");
@@ -64,13 +67,13 @@ fn a_snapshot_that_is_put_back_loses_what_came_after() {
 #[test]
 fn two_servers_have_different_identifiers() {
     let identifier = |server: &Postgres| server.psql("select system_identifier from pg_control_system()");
-    let (one, two) = (Postgres::start(), Postgres::start());
+    let (one, two) = (Postgres::options().unsynced().start(), Postgres::options().unsynced().start());
     assert_ne!(identifier(&one), identifier(&two));
 }
 
 #[test]
 fn tls_is_vouched_for_by_the_authority_and_by_no_other() {
-    let server = Postgres::options().tls().start();
+    let server = Postgres::options().unsynced().tls().start();
     let url = |ca: &std::path::Path| format!("{}?sslmode=verify-full&sslrootcert={}", server.url(), ca.display());
     let used = psql(&url(&server.ca()), "select ssl from pg_stat_ssl where pid = pg_backend_pid()");
     assert_eq!(used.unwrap(), "t");

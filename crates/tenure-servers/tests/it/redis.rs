@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tenure_servers::{Redis, Sentinels, eventually};
+use tenure_servers::{Redis, Sentinels, eventually, within};
 
 #[test]
 fn what_was_written_outlives_a_pause_and_a_kill() {
@@ -10,6 +10,7 @@ fn what_was_written_outlives_a_pause_and_a_kill() {
     server.pause();
     let said = std::thread::scope(|scope| {
         let said = scope.spawn(|| server.cli(&["set", "key", "1"]));
+        assert!(within(Duration::from_millis(200), || said.is_finished().then_some(())).is_none());
         server.resume();
         said.join().unwrap()
     });
@@ -20,6 +21,16 @@ fn what_was_written_outlives_a_pause_and_a_kill() {
     assert_eq!(server.cli(&["get", "key"]), "1");
     server.stop();
     server.restart();
+    assert_eq!(server.cli(&["get", "key"]), "1");
+}
+
+#[test]
+fn a_snapshot_that_is_put_back_loses_what_came_after() {
+    let server = Redis::options().appendfsync("always").start();
+    server.cli(&["set", "key", "1"]);
+    let snapshot = server.snapshot();
+    server.cli(&["set", "key", "2"]);
+    server.restore(&snapshot);
     assert_eq!(server.cli(&["get", "key"]), "1");
 }
 
@@ -51,9 +62,9 @@ fn tls_is_vouched_for_by_the_authority() {
 /// know of the write; the old primary comes back and forgets it too.
 #[test]
 fn the_sentinels_promote_a_replica_that_was_left_behind() {
-    let primary = Redis::start();
+    let primary = Redis::options().requirepass("word").start();
     let replica = primary.replica();
-    let sentinels = Sentinels::start(3, &primary, 2, Duration::from_millis(500), Duration::from_secs(2));
+    let sentinels = Sentinels::start(3, &primary, 2, Duration::from_secs(1), Duration::from_secs(1));
     assert_eq!(sentinels.addrs().len(), 3);
     assert_eq!(sentinels.primary(), primary.addr());
     primary.cli(&["set", "key", "1"]);

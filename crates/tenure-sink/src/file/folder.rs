@@ -4,6 +4,7 @@ use super::durable;
 use crate::SinkError;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use tenure_core::{OperationId, ResourceName};
 
@@ -49,6 +50,21 @@ impl Folder {
 
     pub(super) fn resource(&self, resource: &ResourceName) -> Records {
         Records(self.0.join(OWN).join(file_name(resource.as_str())))
+    }
+
+    /// The records of all resources that come after this one's, in the order of their folders' names.
+    pub(super) fn resources(&self, after: Option<&ResourceName>) -> Result<Vec<Records>, SinkError> {
+        let fail = |error: io::Error| durable::io_error(self, "listing the resources", &error);
+        let after = after.map(|resource| self.resource(resource).0);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(self.0.join(OWN)).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            if path.is_dir() && after.as_ref().is_none_or(|after| path > *after) {
+                found.push(Records(path));
+            }
+        }
+        found.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        Ok(found)
     }
 
     /// Creates the folder and the place of the sink's own records.

@@ -123,6 +123,14 @@ impl Fence {
         Ok(fence)
     }
 
+    /// Whose fence it is; `None` where there is none.
+    pub(super) fn resource(folder: &Folder, records: &Records) -> Result<Option<ResourceName>, SinkError> {
+        let path = records.fence();
+        let Some(content) = durable::read(folder, &path)? else { return Ok(None) };
+        let fence: Self = parse(&path, &content)?;
+        ResourceName::new(fence.resource).map(Some).map_err(|error| damaged(&path, error))
+    }
+
     pub(super) fn save(&self, folder: &Folder, records: &Records) -> Result<(), SinkError> {
         save(folder, &records.fence(), self)
     }

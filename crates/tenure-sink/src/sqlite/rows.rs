@@ -2,7 +2,7 @@
 
 use super::failure::{place_of, sink_error};
 use super::schema;
-use crate::{Found, SinkError};
+use crate::{Found, Rows, SinkError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeSet;
 use tenure_core::fence::{FenceRow, Rule};
@@ -42,6 +42,33 @@ pub(super) fn standing(connection: &Connection, rule: Rule, resource: &ResourceN
     };
     let read = Read { row, connection };
     Ok(Standing { namespace: read.namespace(rule)?, row: read.fence()? })
+}
+
+/// Reads a piece of all fences, in the order of their resources' names, in one statement.
+pub(super) fn list(
+    connection: &Connection,
+    rule: Rule,
+    after: Option<&ResourceName>,
+    limit: usize,
+) -> Result<Rows, SinkError> {
+    let fail = |error| sink_error(connection, "listing the fences", error);
+    let mut statement = connection.prepare_cached(schema::LIST).map_err(fail)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    // No name is empty, so this is before the first one.
+    let mut found = statement.query(params![after.map_or("", ResourceName::as_str), limit]).map_err(fail)?;
+    let (mut floor, mut rows) = (None, None::<Vec<_>>);
+    while let Some(row) = found.next().map_err(fail)? {
+        let read = Read { row, connection };
+        floor = read.namespace(rule)?.floor;
+        let rows = rows.get_or_insert_with(Vec::new);
+        if let Some(fence) = read.fence()? {
+            rows.push((ResourceName::new(read.text(10)?).map_err(|error| read.wrong(error))?, fence));
+        }
+    }
+    // The namespace's row comes also without a fence beside it.
+    let mut rows = rows.ok_or_else(|| SinkError::NotInstalled { place: place_of(connection) })?;
+    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(Rows { rows, floor })
 }
 
 /// One row, with the connection that explains what is wrong with it.

@@ -53,6 +53,13 @@ SELECT n.schema_version, n.rule, n.identity, n.reopen_count, n.floor,
 FROM tenure_sink_namespace AS n LEFT JOIN tenure_sink_fence AS f ON f.resource = +?1
 WHERE n.only = 1";
 
+/// The namespace, with each fence after a name beside it.
+pub(super) const LIST: &str = "
+SELECT n.schema_version, n.rule, n.identity, n.reopen_count, n.floor,
+       f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled, f.resource
+FROM tenure_sink_namespace AS n LEFT JOIN tenure_sink_fence AS f ON f.resource > ?1
+WHERE n.only = 1 ORDER BY f.resource LIMIT max(?2, 1)";
+
 pub(super) const PUT: &str = "
 INSERT INTO tenure_sink_fence (resource, epoch, grant_id, generation, seal_no, enrolled)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6)

@@ -79,8 +79,8 @@ impl Shared {
     }
 }
 
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(5);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether the same request may be answered later without anybody's doing.
 pub(super) fn is_worth_repeating(error: &AuthorityError) -> bool {

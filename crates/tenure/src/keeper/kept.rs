@@ -1,4 +1,5 @@
-use super::ask::is_worth_repeating;
+use super::ask::{FIRST_PAUSE, LONGEST_PAUSE, is_worth_repeating};
+use super::lookout::jittered;
 use super::{Held, Shared, locked};
 use crate::error::AcquireError;
 use std::collections::BTreeSet;
@@ -6,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tenure_authority::{AuthorityError, random_bits};
+use tenure_authority::{AuthorityError, Scope, TimeSource, random_bits};
 use tenure_core::decide::{Refusal, Reply, Request};
 use tenure_core::holder::{Gate, HeldSession, KnownGrants, Policy, RenewAnswer, SessionStep};
 use tenure_core::record::{Grant, Holdings, LeaseRecord};
@@ -23,6 +24,13 @@ pub(super) struct Kept {
     pub(super) gate: Gate,
     lost: AtomicU8,
     state: Mutex<State>,
+}
+
+/// What one try to open a session came to.
+enum Opening {
+    Opened(HeldSession),
+    /// Once more, after at least so long.
+    Again(Duration, AcquireError),
 }
 
 #[derive(Debug)]
@@ -126,60 +134,69 @@ impl Shared {
         until: Instant<HolderClock>,
     ) -> Result<Arc<Kept>, AcquireError> {
         let began = self.now().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
-        let unanswered = |error: AuthorityError, now: Instant<HolderClock>| AcquireError::Unanswered {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let (wanted, error) = match self.open_once(resource, timing, policy, began, until).await? {
+                Opening::Opened(session) => return Ok(self.keep(session)),
+                Opening::Again(wanted, error) => (wanted, error),
+            };
+            let left = self.now().map_or(Duration::ZERO, |now| until.since(&now));
+            if left.is_zero() || wanted > left {
+                return Err(error);
+            }
+            self.pause(wanted.max(jittered(pause)).min(left)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn open_once(
+        &self,
+        resource: &ResourceName,
+        timing: Timing,
+        policy: Policy,
+        began: Instant<HolderClock>,
+        until: Instant<HolderClock>,
+    ) -> Result<Opening, AcquireError> {
+        let unanswered = |error: AuthorityError| AcquireError::Unanswered {
             resource: resource.clone(),
-            waited: now.since(&began),
+            waited: self.now().unwrap_or(began).since(&began),
             error,
         };
-        loop {
-            let id = SessionId::from_bits(random_bits()?);
-            let hello = Request::Hello { seen: self.latest_seen() };
-            let hello = self.insist(&hello, timing.attempt(), until).await;
-            let asked_at = match hello.map_err(|error| unanswered(error, self.now().unwrap_or(began)))? {
-                Ok(Reply::Hello { now, .. }) => now,
-                Ok(_) | Err(_) => continue,
-            };
-            // Counted from before the first sending, however often it is repeated.
-            let sent =
-                self.now_in_order().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
-            let request = Request::Open {
-                id,
-                owner: self.owner.clone(),
-                // The stores of this version are files and the memory of this host.
-                on_this_host: true,
-                ttl: timing.ttl(),
-                asked_at,
-                seen: self.latest_seen(),
-            };
-            let patience = until.min(sent.after(timing.belief()));
-            match self.insist(&request, timing.attempt(), patience).await {
-                Ok(Ok(_)) => return Ok(self.keep(HeldSession::opened(id, timing, policy, sent))),
-                Ok(Err(Refusal::Quarantined { remaining })) => {
-                    let now = self.now().unwrap_or(until);
-                    if now.after(remaining) > until {
-                        let refusal = Refusal::Quarantined { remaining };
-                        return Err(AcquireError::Refused { resource: resource.clone(), refusal });
-                    }
-                    self.pause(remaining).await;
-                }
-                Ok(Err(refusal @ Refusal::TtlTooLong { .. })) => {
-                    return Err(AcquireError::Refused { resource: resource.clone(), refusal });
-                }
-                // It may be open without our knowing; nobody will renew it, and it ends with its ttl.
-                Err(error) => {
-                    let now = self.now().unwrap_or(until);
-                    if now.reached(&until) || !is_worth_repeating(&error) {
-                        return Err(unanswered(error, now));
-                    }
-                }
-                Ok(Err(refusal)) => {
-                    let now = self.now().unwrap_or(until);
-                    if now.reached(&until) {
-                        return Err(AcquireError::Refused { resource: resource.clone(), refusal });
-                    }
-                }
-            }
+        let refused = |refusal| AcquireError::Refused { resource: resource.clone(), refusal };
+        let id = SessionId::from_bits(random_bits()?);
+        let hello = Request::Hello { seen: self.latest_seen() };
+        let asked_at = match self.insist(&hello, timing.attempt(), until).await.map_err(unanswered)? {
+            Ok(Reply::Hello { now, .. }) => now,
+            Ok(_) => return Err(AcquireError::Closed),
+            Err(refusal) => return Ok(Opening::Again(Duration::ZERO, refused(refusal))),
+        };
+        // Counted from before the first sending, however often it is repeated.
+        let sent = self.now_in_order().map_err(|loss| AcquireError::LostAtOnce { resource: resource.clone(), loss })?;
+        let request = Request::Open {
+            id,
+            owner: self.owner.clone(),
+            on_this_host: self.is_on_the_stores_host(),
+            ttl: timing.ttl(),
+            asked_at,
+            seen: self.latest_seen(),
+        };
+        let patience = until.min(sent.after(timing.belief()));
+        match self.insist(&request, timing.attempt(), patience).await {
+            Ok(Ok(_)) => Ok(Opening::Opened(HeldSession::opened(id, timing, policy, sent))),
+            Ok(Err(refusal @ Refusal::TtlTooLong { .. })) => Err(refused(refusal)),
+            Ok(Err(refusal @ Refusal::Quarantined { remaining })) => Ok(Opening::Again(remaining, refused(refusal))),
+            // Too long under way: the next one may be quicker.
+            Ok(Err(refusal)) => Ok(Opening::Again(Duration::ZERO, refused(refusal))),
+            // It may be open without our knowing; nobody will renew it, and it ends with its ttl.
+            Err(error) if is_worth_repeating(&error) => Ok(Opening::Again(Duration::ZERO, unanswered(error))),
+            Err(error) => Err(unanswered(error)),
         }
+    }
+
+    /// Whether holders here end with the store's machine, and need not be waited for after it was rebooted.
+    fn is_on_the_stores_host(&self) -> bool {
+        let store = self.authority.store().capabilities();
+        store.clock == TimeSource::Host && store.scope < Scope::Network
     }
 
     fn keep(self: &Arc<Self>, held: HeldSession) -> Arc<Kept> {

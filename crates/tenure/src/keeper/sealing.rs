@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::kept::Kept;
-use super::takeover::LOOK_AGAIN;
+use super::lookout::LOOK_AGAIN;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,9 @@
 use super::ask::is_worth_repeating;
 use super::held::{Progress, Rare};
 use super::kept::Kept;
+use super::lookout::{Lookout, When};
 use super::sealing::{Trouble, drive, sealed_sinks};
+use super::slots::{Place, Turn};
 use super::{Held, Keeper, Shared};
 use crate::acquire::Acquire;
 use crate::error::AcquireError;
@@ -30,44 +32,37 @@ pub(crate) struct Wish {
 /// Where the answer goes, as long as somebody waits for it.
 type Caller = oneshot::Sender<Result<Lease, AcquireError>>;
 
-/// Between two looks at a resource that somebody else holds.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(200);
-
-/// Between two attempts of one wish, whatever came of the first.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-
 /// From the wish to a lease that is announced, or to a reason why not. Whatever was granted on the way is given up.
 pub(super) async fn acquire(keeper: &Arc<Keeper>, wish: &Wish, reply: &mut Caller) -> Result<Arc<Held>, AcquireError> {
-    let shared = &keeper.shared;
-    let began = shared.now().map_err(|loss| wish.lost_at_once(loss))?;
+    let began = keeper.shared.now().map_err(|loss| wish.lost_at_once(loss))?;
     let until = began.after(wish.wait);
-    take_slot(shared, wish, reply, until).await?;
-    let taken = Attempts { keeper, wish, until, reply }.run().await;
-    match &taken {
-        Ok(held) => shared.slots.hold(held),
-        Err(_) => shared.slots.free(&wish.resource),
-    }
-    taken
+    let turn = take_turn(&keeper.shared, wish, reply, until).await?;
+    let held = Attempts { keeper, wish, began, until, reply, seat: None }.run(turn.yields).await?;
+    turn.hold(&held);
+    Ok(held)
 }
 
-async fn take_slot(
+async fn take_turn(
     shared: &Shared,
     wish: &Wish,
     reply: &mut Caller,
     until: Instant<HolderClock>,
-) -> Result<(), AcquireError> {
+) -> Result<Turn, AcquireError> {
+    let mut queued = match shared.slots.enter(&wish.resource) {
+        Place::Mine(turn) => return Ok(turn),
+        Place::Behind(queued) => queued,
+    };
     loop {
-        let freed = shared.slots.freed();
-        let Err(epoch) = shared.slots.take(&wish.resource) else { return Ok(()) };
-        let left = shared.now().map_or(Duration::ZERO, |now| until.since(&now));
-        if left.is_zero() {
-            return Err(AcquireError::HeldHere { resource: wish.resource.clone(), epoch });
-        }
+        let now = shared.now().unwrap_or(until);
         tokio::select! {
             biased;
             () = reply.closed() => return Err(AcquireError::Closed),
-            () = freed => {}
-            () = shared.pause(left.min(LOOK_AGAIN)) => {}
+            turn = queued.turn() => return turn.ok_or(AcquireError::Closed),
+            () = shared.pause_until(now, until), if !now.reached(&until) => {}
+            () = std::future::ready(()), if now.reached(&until) => {
+                let epoch = shared.slots.epoch(&wish.resource);
+                return Err(AcquireError::HeldHere { resource: wish.resource.clone(), epoch });
+            }
         }
     }
 }
@@ -76,38 +71,53 @@ async fn take_slot(
 struct Attempts<'a> {
     keeper: &'a Arc<Keeper>,
     wish: &'a Wish,
+    began: Instant<HolderClock>,
     until: Instant<HolderClock>,
     reply: &'a mut Caller,
+    /// The session on which it asks, with a place taken there, so that it is renewed while the wish waits.
+    seat: Option<Arc<Kept>>,
 }
 
 /// What one attempt came to.
 enum Attempt {
     Taken(Arc<Held>),
-    /// Again after this long, if there is time.
-    Again(Duration, AcquireError),
+    /// Once more, if there is time.
+    Again(When, AcquireError),
     Over(AcquireError),
 }
 
 impl Attempts<'_> {
-    async fn run(mut self) -> Result<Arc<Held>, AcquireError> {
+    async fn run(mut self, yields: bool) -> Result<Arc<Held>, AcquireError> {
+        let taken = self.until_taken(yields).await;
+        // A lease keeps the place on its session.
+        if let (Err(_), Some(kept)) = (&taken, self.seat) {
+            kept.leave();
+        }
+        taken
+    }
+
+    async fn until_taken(&mut self, yields: bool) -> Result<Arc<Held>, AcquireError> {
+        let (shared, wish) = (&self.keeper.shared, self.wish);
+        let mut lookout = Lookout::new(shared, &wish.resource, wish.timing, self.began, self.until);
+        if yields {
+            tokio::select! {
+                biased;
+                () = self.reply.closed() => return Err(AcquireError::Closed),
+                () = lookout.let_others() => {}
+            }
+        }
         loop {
             if self.reply.is_closed() {
                 return Err(AcquireError::Closed);
             }
-            let shared = &self.keeper.shared;
-            let kept = shared.session(&self.wish.resource, self.wish.timing, self.wish.policy, self.until).await?;
+            let kept = self.session().await?;
             if self.reply.is_closed() {
-                kept.leave();
                 return Err(AcquireError::Closed);
             }
-            let attempt = self.attempt(&kept).await;
-            if !matches!(attempt, Attempt::Taken(_)) {
-                kept.leave();
-            }
-            let (pause, error) = match attempt {
+            let (when, error) = match self.attempt(&kept).await {
                 Attempt::Taken(held) => return Ok(held),
                 Attempt::Over(error) => return Err(error),
-                Attempt::Again(pause, error) => (pause, error),
+                Attempt::Again(when, error) => (when, error),
             };
             let left = shared.now().map_or(Duration::ZERO, |now| self.until.since(&now));
             if left.is_zero() {
@@ -116,9 +126,23 @@ impl Attempts<'_> {
             tokio::select! {
                 biased;
                 () = self.reply.closed() => return Err(AcquireError::Closed),
-                () = shared.pause(pause.max(SHORTEST_PAUSE).min(left)) => {}
+                () = lookout.wait(when) => {}
             }
         }
+    }
+
+    /// The session of the last attempt, as long as it lives.
+    async fn session(&mut self) -> Result<Arc<Kept>, AcquireError> {
+        let (shared, wish) = (&self.keeper.shared, self.wish);
+        let lives = |kept: &Arc<Kept>| shared.now().is_ok_and(|now| kept.gate.is_open(now));
+        if let Some(kept) = self.seat.take() {
+            if lives(&kept) {
+                return Ok(Arc::clone(self.seat.insert(kept)));
+            }
+            kept.leave();
+        }
+        let kept = shared.session(&wish.resource, wish.timing, wish.policy, self.until).await?;
+        Ok(Arc::clone(self.seat.insert(kept)))
     }
 
     async fn attempt(&mut self, kept: &Arc<Kept>) -> Attempt {
@@ -164,18 +188,20 @@ impl Attempts<'_> {
                 let release = Request::Release { token: granted.token };
                 let _ = shared.ask(&release, kept.timing.attempt()).await;
                 Err(Attempt::Again(
-                    Duration::ZERO,
+                    When::After(Duration::ZERO),
                     AcquireError::HeldHere { resource: wish.resource.clone(), epoch: None },
                 ))
             }
             Ok(Ok(_)) => Err(Attempt::Over(AcquireError::Closed)),
             Ok(Err(refusal @ Refusal::Busy { remaining, .. })) => {
-                Err(Attempt::Again(remaining.min(jittered(LOOK_AGAIN)), refused(refusal)))
+                Err(Attempt::Again(When::Free { remaining }, refused(refusal)))
             }
-            Ok(Err(refusal @ Refusal::Quarantined { remaining })) => Err(Attempt::Again(remaining, refused(refusal))),
+            Ok(Err(refusal @ Refusal::Quarantined { remaining })) => {
+                Err(Attempt::Again(When::After(remaining), refused(refusal)))
+            }
             Ok(Err(refusal @ Refusal::SessionEnded { .. })) => {
                 kept.lose(Loss::RenewalRefused);
-                Err(Attempt::Again(Duration::ZERO, refused(refusal)))
+                Err(Attempt::Again(When::After(Duration::ZERO), refused(refusal)))
             }
             Ok(Err(refusal)) => Err(Attempt::Over(refused(refusal))),
             Err(error) => {
@@ -189,7 +215,7 @@ impl Attempts<'_> {
     fn unanswered(&self, error: AuthorityError) -> Attempt {
         let repeat = is_worth_repeating(&error);
         let error = AcquireError::Unanswered { resource: self.wish.resource.clone(), waited: self.wish.wait, error };
-        if repeat { Attempt::Again(LOOK_AGAIN, error) } else { Attempt::Over(error) }
+        if repeat { Attempt::Again(When::Answered, error) } else { Attempt::Over(error) }
     }
 
     /// The lease after its seals: handed out, or given up.
@@ -214,7 +240,7 @@ impl Attempts<'_> {
                 give_up_steps(shared, kept, &lease).await;
                 kept.settled(lease.grant(), None, None);
                 match driven {
-                    Ok(()) | Err(Trouble::Lost) => Attempt::Again(Duration::ZERO, wish.lost_at_once(loss)),
+                    Ok(()) | Err(Trouble::Lost) => Attempt::Again(When::After(Duration::ZERO), wish.lost_at_once(loss)),
                     Err(Trouble::Refused(refusal)) => {
                         Attempt::Over(AcquireError::Refused { resource: wish.resource.clone(), refusal })
                     }
@@ -303,11 +329,4 @@ async fn give_up_steps(shared: &Arc<Shared>, kept: &Arc<Kept>, lease: &HeldLease
         let until = kept.gate.deadline().unwrap_or(Instant::from_nanos(0));
         let _ = shared.insist(&request, kept.timing.attempt(), until).await;
     }
-}
-
-/// Half to one and a half of the span, so that waiters do not come in step.
-fn jittered(span: Duration) -> Duration {
-    let bits = random_bits().unwrap_or_default();
-    let parts = u32::try_from(bits % 1024).unwrap_or_default();
-    span / 2 + span / 1024 * parts
 }

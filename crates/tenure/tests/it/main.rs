@@ -8,9 +8,11 @@ mod stage;
 
 mod cancel;
 mod causes;
+mod drills;
 mod ends;
 mod examples;
 mod field;
 mod keeping;
 mod sealing;
 mod sticky;
+mod waiting;

@@ -254,9 +254,6 @@ fn made(shared: &Arc<Shared>, txn: &Txn, answered: &Answered, taken: Vec<Job>) {
             Change::Authority(record) => shared.observed.made_authority(record, revision),
             Change::DropSession(_) | Change::Lease(_) | Change::DropLease(_) => {}
         }
-        if let Some(resource) = &job.swap.transition.resource {
-            shared.wakes.tell(resource);
-        }
         tell(job, Ok(SwapOutcome::Done));
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct World {
     pub(super) leases: BTreeMap<ResourceName, LeaseRecord>,
     /// How many changes were made.
     pub(super) changes: u64,
+    /// Whether the history knows what a sink shows.
+    pub(super) grant_known: bool,
     fresh: u128,
 }
 
@@ -28,6 +30,7 @@ impl World {
             sessions: BTreeMap::new(),
             leases: BTreeMap::new(),
             changes: 0,
+            grant_known: true,
             fresh: 0,
         }
     }
@@ -77,7 +80,7 @@ impl World {
                 .collect::<Holdings>(),
             lease: lease.cloned(),
             holder: lease.and_then(|lease| self.sessions.get(&lease.session)).cloned(),
-            grant_known: true,
+            grant_known: self.grant_known,
         }
     }
 

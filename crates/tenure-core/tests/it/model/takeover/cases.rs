@@ -126,7 +126,7 @@ fn two_restores_are_closed_by_grant_ids() {
 #[test]
 fn i7_a_store_that_notices_its_restore_grants_nothing_in_its_old_life() {
     let model = Takeover { notices: true, ..restored(1, 3) };
-    holds("noticed restore", model, 60_184);
+    holds("noticed restore", model, 59_625);
 }
 
 fn retired_and_restored() -> Takeover {

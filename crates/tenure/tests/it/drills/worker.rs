@@ -1,0 +1,170 @@
+use super::{RESOURCE, TTL};
+use crate::receivers::id;
+use rusqlite::{Connection, TransactionBehavior};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tenure::blocking::wait_for;
+use tenure::core::fence::Rule;
+use tenure::sink::{Sink, SqliteFence, SqliteSink};
+use tenure::{AcquireError, Lease, Lost, Tenure, Token, Verdict};
+use tenure_servers::within;
+
+/// A worker: a connection of its own, and a lease once it has one.
+pub(crate) struct Worker {
+    pub(crate) name: &'static str,
+    pub(crate) tenure: Tenure,
+    pub(crate) refused: usize,
+    receiver: PathBuf,
+    sink: Arc<dyn Sink>,
+    lease: Option<Lease>,
+    token: Option<Token>,
+}
+
+/// What the receiver said to a write.
+#[derive(Clone, Debug)]
+pub(crate) enum Written {
+    Accepted,
+    Refused(Verdict),
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Accepted => f.write_str("accepted"),
+            Self::Refused(Verdict::Stale { current, .. }) => {
+                write!(f, "refused as stale, the receiver has {current:?}")
+            }
+            Self::Refused(verdict) => write!(f, "refused: {verdict:?}"),
+        }
+    }
+}
+
+impl Worker {
+    pub(super) fn connect(name: &'static str, url: &str, receiver: &Path) -> Self {
+        let sink = SqliteSink::create(receiver, id("shop"), Rule::Sealed).unwrap();
+        let tenure = wait_for(Tenure::builder().owner(name).connect(url)).unwrap();
+        let (receiver, sink) = (receiver.to_owned(), Arc::new(sink));
+        Self { name, tenure, refused: 0, receiver, sink, lease: None, token: None }
+    }
+
+    /// Asks until it is granted, for at most `patience`. The refusals on the way, each once.
+    pub(crate) fn take(&mut self, patience: Duration) -> Result<Vec<String>, AcquireError> {
+        let mut refusals: Vec<String> = Vec::new();
+        let mut last = None;
+        let mut ask = || {
+            let wish = self.tenure.acquire(RESOURCE).ttl(TTL).sink(Arc::clone(&self.sink)).wait(Duration::ZERO);
+            match wait_for(wish.into_future()) {
+                Ok(lease) => Some(lease),
+                Err(error) => {
+                    let told = without_numbers(&error.to_string());
+                    if !refusals.iter().any(|refusal| without_numbers(refusal) == told) {
+                        refusals.push(error.to_string());
+                    }
+                    last = Some(error);
+                    None
+                }
+            }
+        };
+        let lease = if patience.is_zero() { ask() } else { within(patience, ask) };
+        let Some(lease) = lease else { return Err(last.unwrap()) };
+        self.token = Some(lease.token().clone());
+        self.lease = Some(lease);
+        Ok(refusals)
+    }
+
+    pub(crate) fn token(&self) -> &Token {
+        self.token.as_ref().unwrap()
+    }
+
+    /// Writes with the token that it has, whatever it believes: what a worker does that wakes up and does not look.
+    pub(super) fn write(&mut self) -> Written {
+        let mut connection = Connection::open(&self.receiver).unwrap();
+        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        tx.execute_batch("CREATE TABLE IF NOT EXISTS effect (epoch INTEGER, by TEXT)").unwrap();
+        match SqliteFence::new(Rule::Sealed).admit(&tx, self.token()).unwrap() {
+            Ok(_) => {
+                tx.execute("INSERT INTO effect VALUES (?1, ?2)", (self.token().epoch.as_i64(), self.name)).unwrap();
+                tx.commit().unwrap();
+                Written::Accepted
+            }
+            Err(verdict) => {
+                self.refused += 1;
+                drop(tx);
+                // What the receiver says is heeded, as by any worker that looks at the answer.
+                if let Some(lease) = &self.lease {
+                    let _ = wait_for(lease.heed(self.sink.id(), &verdict));
+                }
+                Written::Refused(verdict)
+            }
+        }
+    }
+
+    /// The loss, if it knows of one without asking anybody.
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.lease.as_ref().unwrap().ensure_local().err()
+    }
+
+    pub(crate) fn has_lease(&self) -> bool {
+        self.lease.is_some()
+    }
+
+    /// Asks the authority whether the lease stands.
+    pub(crate) fn checks(&self) -> bool {
+        wait_for(self.lease.as_ref().unwrap().ensure_owned()).is_ok()
+    }
+
+    pub(crate) fn release(&mut self) {
+        wait_for(self.lease.take().unwrap().release()).unwrap();
+    }
+
+    /// Takes and gives back another resource all the time, on a thread of its own.
+    pub(crate) fn busy(self) -> Busy {
+        let over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            while !stop.load(Ordering::Acquire) {
+                let wish = self.tenure.acquire("another").ttl(TTL).wait(Duration::ZERO);
+                if let Ok(lease) = wait_for(wish.into_future()) {
+                    let _ = wait_for(lease.release());
+                }
+            }
+        });
+        Busy { over, thread }
+    }
+
+    pub(super) fn complete(&mut self) {
+        wait_for(self.lease.take().unwrap().complete("done")).unwrap();
+    }
+}
+
+/// A worker that is busy until it is told to end.
+pub(crate) struct Busy {
+    over: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Busy {
+    pub(crate) fn end(self) {
+        self.over.store(true, Ordering::Release);
+        self.thread.join().unwrap();
+    }
+}
+
+/// What the receiver has accepted, in its order.
+pub(super) fn accepted(receiver: &Path) -> Vec<(i64, String)> {
+    let connection = Connection::open(receiver).unwrap();
+    let Ok(mut statement) = connection.prepare("SELECT epoch, by FROM effect ORDER BY rowid") else {
+        return Vec::new();
+    };
+    let rows = statement.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// A refusal without its times, which differ each time.
+fn without_numbers(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect()
+}
