@@ -49,7 +49,8 @@ mod pair {
     use std::sync::Arc;
     use tenure_authority::store::Answer;
     use tenure_authority::{
-        Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+        Capabilities, HistoryQuery, Import, Listed, Page, Read, RecallOutcome, Recalled, Recorded, Store, StoreError,
+        SwapOutcome, Version, Wake,
     };
     use tenure_core::decide::{Keys, Swap};
     use tenure_core::record::LeaseRecord;
@@ -68,6 +69,10 @@ mod pair {
 
         fn swap(&self, swap: Swap, expected: Option<Version>) -> Answer<'_, Result<SwapOutcome, StoreError>> {
             self.writes.swap(swap, expected)
+        }
+
+        fn swap_recalled(&self, recalled: Recalled) -> Option<Answer<'_, Result<RecallOutcome, StoreError>>> {
+            self.writes.swap_recalled(recalled)
         }
 
         fn grants(&self, session: SessionId) -> Answer<'_, Result<Vec<LeaseRecord>, StoreError>> {
@@ -92,6 +97,11 @@ mod pair {
 
         fn capabilities(&self) -> Capabilities {
             self.writes.capabilities()
+        }
+
+        // So that what one opening does is heard at the other.
+        fn watch(&self, resource: &ResourceName) -> Option<Wake> {
+            self.reads.watch(resource)
         }
     }
 }

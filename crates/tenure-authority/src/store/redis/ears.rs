@@ -71,7 +71,7 @@ fn tell(wakes: &Wakes, info: &PushInfo) {
     let name = info.data.get(1).cloned().and_then(|name| String::from_redis_value(name).ok());
     // What cannot be read may be about anything, as a `*` is.
     match name.filter(|name| name != "*").and_then(|name| ResourceName::new(name).ok()) {
-        Some(resource) => wakes.tell(&resource),
+        Some(resource) => wakes.tell(&resource, crate::store::Hint::Unknown),
         None => wakes.tell_all(),
     }
 }
