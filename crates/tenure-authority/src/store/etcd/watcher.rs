@@ -133,16 +133,11 @@ fn request(shared: &Shared, space: &Keyspace, from: Option<u64>) -> (String, usi
 fn tell(shared: &Shared, space: &Keyspace, event: &Event<'_>) -> bool {
     let Some(entry) = event.kv.entry() else { return false };
     if let Some(resource) = rest(&entry.key, &space.leases()) {
-<<<<<<< HEAD
         if let Ok(resource) = ResourceName::new(resource)
             && shared.wakes.is_watched(&resource)
         {
             // The stream tells all changes in their order, also this process's own.
             shared.wakes.tell(&resource, hint(event, &entry.value));
-=======
-        if let Ok(resource) = ResourceName::new(resource) {
-            shared.wakes.tell(&resource, hint(event, &entry.value));
->>>>>>> main
         }
         return false;
     }
@@ -155,11 +150,16 @@ fn tell(shared: &Shared, space: &Keyspace, event: &Event<'_>) -> bool {
     false
 }
 
-<<<<<<< HEAD
-fn hint(event: &Event<'_>, value: &str) -> Hint {
-    match lease_raw(value) {
+/// What a change of a resource's record leaves behind.
+fn hint(event: &Event<'_>, record: &str) -> Hint {
+    match lease_raw(record) {
         _ if event.kind == "DELETE" => Hint::Free,
-=======
+        Ok(lease) if lease.is_granted() => Hint::Taken,
+        Ok(_) => Hint::Free,
+        Err(_) => Hint::Unknown,
+    }
+}
+
 /// A session has ended, or its holder is silent: whoever waits for what it holds looks again.
 fn tell_of_session(shared: &Shared, space: &Keyspace, session: SessionId) {
     let prefix = space.leases();
@@ -167,11 +167,7 @@ fn tell_of_session(shared: &Shared, space: &Keyspace, session: SessionId) {
         let known = shared.known.get(&key).and_then(|sight| sight.entry);
         let stands_on_it = known.and_then(|entry| holder_of(&entry.value)) == Some(session);
         if let (true, Some(Ok(resource))) = (stands_on_it, rest(&key, &prefix).map(ResourceName::new)) {
-<<<<<<< HEAD
             shared.wakes.tell(&resource, Hint::Unknown);
-=======
-            shared.wakes.tell(&resource, Hint::Free);
->>>>>>> main
         }
     }
 }
