@@ -14,3 +14,4 @@ mod field;
 mod keeping;
 mod sealing;
 mod sticky;
+mod witness;
