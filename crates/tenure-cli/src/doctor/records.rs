@@ -89,7 +89,8 @@ fn quarantine(authority: &Authority, record: &AuthorityRecord) -> Result<Finding
         Some(left) => Finding::warn(
             "quarantine",
             format!("the store went back in time, and nothing is granted for {} more", Span(left)),
-            "wait; if no backup was copied back, find out who changed the file",
+            "let it learn meanwhile what its receivers know (tenure restore --learn-from URL --reason TEXT); if no backup \
+             was put back, find out who changed the store: the newest rows of tenure history say why",
         ),
         None => Finding::ok("quarantine", format!("none; incarnation {}", record.incarnation)),
     })
