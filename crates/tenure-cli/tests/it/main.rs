@@ -15,3 +15,4 @@ mod probe;
 mod rig;
 mod run;
 mod silence;
+mod stores;
