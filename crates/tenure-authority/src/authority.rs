@@ -57,7 +57,10 @@ impl Authority {
         let mut unknown = false;
         if let Some(guess) = self.recall.as_ref().and_then(|recall| recall.guess(&keys, request)) {
             let then = Then::Answer(Ok(guess.reply));
-            if let Some(answer) = self.settled(&keys, self.make(guess.recalled, then).await?, &mut unknown)? {
+            // Without such swaps the guess goes nowhere: a plain one would not check what it was decided on.
+            if let Some(made) = self.make(guess.recalled, then).await?
+                && let Some(answer) = self.settled(&keys, made, &mut unknown)?
+            {
                 return Ok(answer);
             }
         }
@@ -75,11 +78,16 @@ impl Authority {
                 };
             };
             let expected = expected_version(&read, &swap);
-            let made = match (&self.recall, read.versions.authority, &swap.change) {
+            let recalled = match (&self.recall, read.versions.authority, &swap.change) {
                 (Some(_), Some(version), change) if !matches!(change, Change::Authority(_)) => {
-                    self.make(recall::recalled(swap, expected, version, &read.view), decision.then).await?
+                    let recalled = recall::recalled(swap.clone(), expected, version, &read.view);
+                    self.make(recalled, decision.then.clone()).await?
                 }
-                _ => Made::of(self.store.swap(swap, expected).await?, decision.then),
+                _ => None,
+            };
+            let made = match recalled {
+                Some(made) => made,
+                None => Made::of(self.store.swap(swap, expected).await?, decision.then),
             };
             if let Some(answer) = self.settled(&keys, made, &mut unknown)? {
                 return Ok(answer);
@@ -88,13 +96,12 @@ impl Authority {
         Err(AuthorityError::Contended)
     }
 
-    /// Makes a swap under all conditions that its decision stands on, and remembers what came of it.
-    async fn make(&self, recalled: crate::store::Recalled, then: Then) -> Result<Made, StoreError> {
-        let (swap, expected) = (recalled.swap.clone(), recalled.expected);
-        let Some(making) = self.store.swap_recalled(recalled) else {
-            return Ok(Made::of(self.store.swap(swap, expected).await?, then));
-        };
-        Ok(match (making.await?, then) {
+    /// Makes a swap under all conditions that its decision stands on, and remembers what came of it. `None`: the store has
+    /// no such swaps.
+    async fn make(&self, recalled: crate::store::Recalled, then: Then) -> Result<Option<Made>, StoreError> {
+        let swap = recalled.swap.clone();
+        let Some(making) = self.store.swap_recalled(recalled) else { return Ok(None) };
+        Ok(Some(match (making.await?, then) {
             (RecallOutcome::Done(after), then) => {
                 if let Some(recall) = &self.recall {
                     recall.made(swap, after);
@@ -106,7 +113,7 @@ impl Authority {
             }
             (RecallOutcome::Changed, _) => Made::Changed,
             (RecallOutcome::Unknown, _) => Made::Unknown,
-        })
+        }))
     }
 
     /// The answer, or `None` when the request is to be decided anew.

@@ -10,9 +10,11 @@
 //! * [`Store`]: `read` and `swap`, the written contract that every store is tested against (`conformance`).
 //! * [`Authority`]: reads, decides, swaps, and repeats within a bound; an unanswered swap is resolved by reading.
 //! * [`store::memory`], [`store::sqlite`], [`store::postgres`], [`store::redis`], [`store::etcd`]: the stores.
+//! * [`witness`]: what was seen of a store, kept outside of it, so that one that went back in time is noticed.
 //! * [`Clock`]: the only place that reads the machine's clock, and the only one that a test replaces.
 
 pub mod store;
+pub mod witness;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -10,7 +10,7 @@ use tenure_core::record::Event;
 /// An acquire is dropped after each number of polls. Whether it was made or not, it is whole, and the same request again
 /// gets the one grant.
 pub(super) fn a_dropped_request_is_done_or_not_done(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     let authority = subject.authority();
     for polls in 0..64 {
         let name = format!("r{polls}");

@@ -7,7 +7,7 @@ use tenure_core::decide::Change;
 use tenure_core::record::{EndReason, Event};
 
 pub(super) fn history_is_in_order_and_complete(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     for n in 0..10 {
         let token = worker.acquire("r", grant_id(n), &[]).expect("a grant").token;
         worker.renew(n).expect("a renewal");
@@ -28,7 +28,7 @@ pub(super) fn history_is_in_order_and_complete(subject: &Subject) {
 
 /// Only one resource's rows, from either end, in pages that end between its rows, and beyond either end.
 pub(super) fn history_is_read_by_resource_and_from_either_end(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     for n in 0..9 {
         let name = ["a", "b", "a b"][usize::try_from(n % 3).expect("small")];
         let token = worker.acquire(name, grant_id(n), &[]).expect("a grant").token;
@@ -89,7 +89,7 @@ fn in_pages(subject: &Subject, query: &HistoryQuery) -> Vec<Recorded> {
 }
 
 pub(super) fn resources_are_listed_in_pages(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     let mut names = ["b", "a", "é", "a b", "Z", "a/c", "%", "中", "a'"];
     for (n, name) in (0..).zip(&names) {
         worker.acquire(name, grant_id(n), &["index"]).expect("a grant");

@@ -7,7 +7,7 @@ use tenure_core::record::{EndReason, Event, Phase, Seen};
 use tenure_core::{Actor, Generation, Outcome, Token};
 
 pub(super) fn from_opening_to_completion(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     let session = worker.session;
     let granted = worker.acquire("r", grant_id(1), &["index", "ledger"]).expect("a grant");
     let token = granted.token;
@@ -71,8 +71,8 @@ pub(super) fn a_takeover_happens_at_the_deadline(subject: &Subject) {
 }
 
 pub(super) fn a_repeated_request_gets_the_same_answer(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
-    let again = Worker::open(&subject.store, 1).expect("the same opening again");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
+    let again = Worker::open_long(&subject.store, 1).expect("the same opening again");
     assert_eq!(worker.session, again.session);
     let first = worker.acquire("r", grant_id(1), &[]).expect("a grant");
     assert_eq!(worker.acquire("r", grant_id(1), &[]).as_ref(), Ok(&first));
@@ -130,7 +130,7 @@ pub(super) fn a_sweep_ends_and_removes(subject: &Subject) {
 }
 
 pub(super) fn a_resource_is_retired_and_comes_back_above_the_floor(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     let cycle = |n| {
         let token = worker.acquire("r", grant_id(n), &["index"]).expect("a grant").token;
         worker.release(&token).expect("a release");

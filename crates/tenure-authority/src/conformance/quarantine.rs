@@ -1,10 +1,11 @@
 use super::Subject;
 use super::records::{MAX_TTL, Worker, grant_id, session_id};
 use crate::store::{
-    Answer, Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+    Answer, Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, Scope, Store, StoreError, SwapOutcome,
+    Version,
 };
 use std::sync::Arc;
-use tenure_core::decide::{Keys, Refusal, Request, Swap};
+use tenure_core::decide::{Change, Keys, Refusal, Request, Swap};
 use tenure_core::record::{EndReason, Event, LeaseRecord, Seen};
 use tenure_core::{ResourceName, SessionId, StoreIdentity};
 
@@ -19,7 +20,12 @@ pub(super) fn another_identity_quarantines(subject: &Subject) {
     assert_eq!((&read.view.authority.identity, read.view.authority.incarnation), (&identity, 2));
     assert_eq!(worker_of(&copy, 1).renew(0), Err(Refusal::SessionEnded { why: Some(EndReason::Restored) }));
     assert_eq!(subject.history().last().map(|row| row.transition.event), Some(Event::Quarantined));
-    if subject.exact {
+    if subject.store.capabilities().scope == Scope::Network {
+        // By its own account it is not the copy: nothing is changed any more under that name.
+        let opened = super::records::session(3, &subject.read(&Keys::default()));
+        let opening = super::records::swap(Change::Session(opened), Event::Opened, read.now);
+        assert_eq!(subject.swap(opening, None), SwapOutcome::Changed);
+    } else if subject.exact {
         subject.pass(MAX_TTL.get());
         let next = Worker::open(&copy, 3).expect("the quarantine is over");
         let granted = next.acquire("r", grant_id(3), &[]).expect("nobody holds it any more");

@@ -26,7 +26,7 @@ pub(super) fn many_resources_do_not_share_epochs(subject: &Subject) {
 fn race(subject: &Subject, resource: impl Fn(u64) -> String + Sync) -> Vec<(u64, u64)> {
     let start = Barrier::new(usize::try_from(THREADS).unwrap_or(1));
     let cycle = |thread: u64| {
-        let worker = Worker::open(&subject.store, thread).expect("a session");
+        let worker = Worker::open_long(&subject.store, thread).expect("a session");
         let resource = resource(thread);
         let mut epochs = Vec::new();
         start.wait();

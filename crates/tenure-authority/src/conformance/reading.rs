@@ -54,7 +54,7 @@ pub(super) fn what_was_swapped_is_read(subject: &Subject) {
 
 /// One worker goes through acquire and release, and its history, its lease and its holdings tell the same at each read.
 pub(super) fn a_read_is_of_one_moment(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     let before = subject.read(&Keys::default()).view.history;
     let keys = Keys { session: Some(worker.session), resource: Some(resource("r")), grant: None };
     let done = AtomicBool::new(false);
@@ -85,7 +85,7 @@ pub(super) fn a_read_is_of_one_moment(subject: &Subject) {
 }
 
 pub(super) fn the_clock_is_read_after_the_records(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

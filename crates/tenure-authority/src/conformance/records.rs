@@ -17,6 +17,9 @@ use tenure_core::{
 /// Short enough that a store on a real clock can wait for it.
 pub(super) const TTL: Duration = Duration::from_millis(1_000);
 
+/// Long enough for whatever a slow machine makes of many requests.
+const LONG: Duration = Duration::from_secs(100);
+
 /// The `max_ttl` of a subject.
 pub(super) const MAX_TTL: Ttl = Ttl::DEFAULT;
 
@@ -167,15 +170,24 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Opens the n-th session.
+    /// Opens the n-th session, which its deadline may end soon.
     pub(super) fn open(store: &Arc<dyn Store>, n: u64) -> Result<Self, Refusal> {
+        Self::open_for(store, n, TTL)
+    }
+
+    /// Opens the n-th session for a worker that makes many requests and never renews.
+    pub(super) fn open_long(store: &Arc<dyn Store>, n: u64) -> Result<Self, Refusal> {
+        Self::open_for(store, n, LONG)
+    }
+
+    fn open_for(store: &Arc<dyn Store>, n: u64, span: Duration) -> Result<Self, Refusal> {
         let worker = Self { authority: Authority::new(Arc::clone(store)), session: session_id(n) };
         let (now, seen) = worker.hello();
         let opening = Request::Open {
             id: worker.session,
             owner: owner(n),
             on_this_host: n.is_multiple_of(2),
-            ttl: ttl(),
+            ttl: Ttl::new(span).expect("within bounds"),
             asked_at: now,
             seen,
         };

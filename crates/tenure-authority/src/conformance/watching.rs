@@ -37,7 +37,13 @@ pub(super) fn a_watcher_is_told_of_changes(subject: &Subject) {
 
 /// Waits for a hint that is not of the state before.
 fn told_other_than(before: Hint, wake: &mut Wake, what: &str) {
-    while told(wake, Duration::from_secs(10)).unwrap_or_else(|| panic!("nobody was told of {what}")) == before {}
+    loop {
+        let hint = told(wake, Duration::from_secs(10));
+        assert!(hint.is_some(), "nobody was told of {what}");
+        if hint != Some(before) {
+            return;
+        }
+    }
 }
 
 /// What the wake was told within the time.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod file;
+mod guard;
 mod import;
 mod lister;
 mod place;
@@ -43,13 +44,36 @@ use writer::Writer;
 /// * **Time** is the given clock. When its [`origin`](Clock::origin) is another one than the file's, the machine was
 ///   rebooted: sessions of holders on this host end at once, remote ones get one more ttl.
 ///
+/// # A file that was put back
+///
+/// Beside the file stands its witness, `FILE-witness`, with the same rights: which file it is, the newest point of its
+/// history, and the longest ttl of a session. At each opening both are compared. A file that is another one, has an older
+/// history, or has one without a witness, was copied, moved alone or put back. It then gets a new identity and grants
+/// nothing for as long as a holder of what is lost may still believe: the longest ttl that the witness tells, or `max_ttl`
+/// without one. A process that has the file open meanwhile is told so ([`StoreError::Unavailable`]) before it grants
+/// anything, and has to open it again.
+///
+/// | what is done | what the next opening does |
+/// |---|---|
+/// | moved within a disk, together with its companions (`mv jobs.db* elsewhere/`) | goes on |
+/// | `VACUUM` | goes on |
+/// | copied, restored from a backup, or moved to another disk, with or without its witness | quarantines |
+/// | moved without its witness | quarantines |
+/// | `sqlite3 FILE '.backup COPY'`, `VACUUM INTO` | goes on; the copy quarantines when it is opened as a store |
+/// | `sqlite3 FILE '.restore COPY'` | quarantines |
+/// | removed and made anew | quarantines, unless the witness was removed as well |
+/// | `tenure export`, `import` | as they say: an import quarantines for as long as the exported holders may believe |
+///
 /// # What it does not promise
 ///
 /// * A process that is stopped *within* a commit holds the file: others get [`StoreError::Unavailable`] until it goes on
 ///   or is killed.
 /// * Several processes on one file do not share it fairly; one server process is the intended shape for much traffic.
 /// * Never on a network file system: neither its locks nor this machine's clock reach the others.
-/// * A file that was copied back is not noticed by the file itself, only by callers who have seen a later history.
+/// * What goes back together with its witness, as with a snapshot of the whole disk, is noticed only by callers who have
+///   seen a later history. So is a file that was copied back within a second after its newest grant.
+/// * A file that is overwritten *in place* while processes have it open is damaged: stop them first, or rename it into its
+///   place.
 #[derive(Debug)]
 pub struct SqliteStore {
     lister: Lister,

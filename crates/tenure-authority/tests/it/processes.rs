@@ -47,7 +47,11 @@ fn what_was_granted_is_there_after_reopening() {
     let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
     let identity = block_on(store.read(&Default::default())).expect("a read").view.authority.identity;
     drop((worker, store));
-    assert_eq!(place.files(), ["tenure.db".to_owned()].into(), "the last one out tidies up");
+    assert_eq!(
+        place.files(),
+        ["tenure.db".to_owned(), "tenure.db-witness".to_owned()].into(),
+        "the last one out tidies up"
+    );
     let store: Arc<dyn Store> = Arc::new(existing(&place.path, clock()).expect("the same store"));
     let again = block_on(store.read(&Default::default())).expect("a read").view.authority.identity;
     assert_eq!(again, identity);

@@ -33,7 +33,7 @@ fn two_openings_of_one_sqlite_file_keep_the_contract_together() {
         let path = place.folder.path().join(format!("{}.db", number.get()));
         Subject::manual(|clock, max_ttl| {
             let writes = made(&path, clock.clone(), max_ttl);
-            Arc::new(pair::Pair { reads: made(&path, clock, max_ttl), writes })
+            Arc::new(Pair { reads: made(&path, clock, max_ttl), writes })
         })
     });
 }
@@ -43,20 +43,23 @@ fn made(path: &Path, clock: Clock, max_ttl: Ttl) -> Arc<dyn Store> {
     Arc::new(SqliteStore::open(path, &options).expect("a store"))
 }
 
+pub(crate) use pair::Pair;
+
 mod pair {
     use std::sync::Arc;
     use tenure_authority::store::Answer;
     use tenure_authority::{
-        Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, Store, StoreError, SwapOutcome, Version,
+        Capabilities, HistoryQuery, Import, Listed, Page, Read, RecallOutcome, Recalled, Recorded, Store, StoreError,
+        SwapOutcome, Version, Wake,
     };
     use tenure_core::decide::{Keys, Swap};
     use tenure_core::record::LeaseRecord;
     use tenure_core::{ResourceName, SessionId};
 
     #[derive(Debug)]
-    pub(super) struct Pair {
-        pub(super) reads: Arc<dyn Store>,
-        pub(super) writes: Arc<dyn Store>,
+    pub(crate) struct Pair {
+        pub(crate) reads: Arc<dyn Store>,
+        pub(crate) writes: Arc<dyn Store>,
     }
 
     impl Store for Pair {
@@ -66,6 +69,10 @@ mod pair {
 
         fn swap(&self, swap: Swap, expected: Option<Version>) -> Answer<'_, Result<SwapOutcome, StoreError>> {
             self.writes.swap(swap, expected)
+        }
+
+        fn swap_recalled(&self, recalled: Recalled) -> Option<Answer<'_, Result<RecallOutcome, StoreError>>> {
+            self.writes.swap_recalled(recalled)
         }
 
         fn grants(&self, session: SessionId) -> Answer<'_, Result<Vec<LeaseRecord>, StoreError>> {
@@ -90,6 +97,11 @@ mod pair {
 
         fn capabilities(&self) -> Capabilities {
             self.writes.capabilities()
+        }
+
+        // So that what one opening does is heard at the other.
+        fn watch(&self, resource: &ResourceName) -> Option<Wake> {
+            self.reads.watch(resource)
         }
     }
 }

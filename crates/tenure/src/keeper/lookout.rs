@@ -10,15 +10,14 @@ use tenure_core::{HolderClock, Instant, ResourceName, Timing};
 /// Between two looks where the store cannot tell of changes.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Where it can, and a look is only for what was never told: the first time, and at most.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
-const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// Where it can, and a look is only for what was never told.
+const UNTOLD: Duration = Duration::from_secs(5);
 
 /// Those who are told of the same change do not look at once, but within this: whoever hears meanwhile that somebody else
 /// was granted the resource spares the look.
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// After half of this the newcomer's disadvantage is two thirds, and so on.
+/// A newcomer looks half a window later than one who has waited for ever; after this long the difference is a half of that.
 const YOUTH: Duration = Duration::from_secs(5);
 
 /// Between two attempts of one wish, whatever came of the first.
@@ -47,9 +46,9 @@ pub(super) struct Lookout<'a> {
     until: Instant<HolderClock>,
     /// Asked for once it is known that there is something to wait for. `Some(None)`: the store cannot tell.
     wake: Option<Option<Wake>>,
-    /// To the next look that nobody asked for.
-    pause: Duration,
-    longest: Duration,
+    /// Between two looks where the store tells of changes.
+    untold: Duration,
+    /// After the next attempt without an answer.
     silence: Duration,
 }
 
@@ -73,17 +72,8 @@ impl<'a> Lookout<'a> {
         until: Instant<HolderClock>,
     ) -> Self {
         // Not oftener than it renews its own session.
-        let longest = timing.renew_every().clamp(LOOK_AGAIN, LONGEST_LOOK);
-        Self {
-            shared,
-            resource,
-            began,
-            until,
-            wake: None,
-            pause: FIRST_LOOK.min(longest),
-            longest,
-            silence: LOOK_AGAIN,
-        }
+        let untold = timing.renew_every().clamp(LOOK_AGAIN, UNTOLD);
+        Self { shared, resource, began, until, wake: None, untold, silence: LOOK_AGAIN }
     }
 
     /// Ends when it is time for the next attempt, or when there is no more time.
@@ -112,8 +102,7 @@ impl<'a> Lookout<'a> {
         let Ok(now) = self.shared.now() else { return };
         let deadline = now.after(remaining);
         let over = Some([deadline, deadline.after(self.turn(now))]);
-        let poll = now.after(self.next_pause());
-        self.rest(Plan { poll, over, told: None }).await;
+        self.rest(Plan { poll: self.poll(now), over, told: None }).await;
     }
 
     /// It was this process's for long: ends when others had a chance to look, as if this one had just been told.
@@ -121,8 +110,7 @@ impl<'a> Lookout<'a> {
         self.watch();
         let Ok(now) = self.shared.now() else { return };
         let told = Some(now.after(self.turn(now)));
-        let poll = now.after(self.next_pause());
-        self.rest(Plan { poll, over: None, told }).await;
+        self.rest(Plan { poll: self.poll(now), over: None, told }).await;
     }
 
     /// Whether the store tells of changes from now on.
@@ -131,14 +119,10 @@ impl<'a> Lookout<'a> {
         self.wake.get_or_insert_with(wake).is_some()
     }
 
-    fn next_pause(&mut self) -> Duration {
-        if matches!(self.wake, Some(Some(_))) {
-            let pause = self.pause;
-            self.pause = (pause * 2).min(self.longest);
-            jittered(pause)
-        } else {
-            jittered(LOOK_AGAIN)
-        }
+    /// The next look, if nothing is told.
+    fn poll(&self, now: Instant<HolderClock>) -> Instant<HolderClock> {
+        let tells = matches!(self.wake, Some(Some(_)));
+        now.after(jittered(if tells { self.untold } else { LOOK_AGAIN }))
     }
 
     async fn rest(&mut self, mut plan: Plan) {

@@ -139,8 +139,11 @@ impl Queued {
 impl Drop for Queued {
     fn drop(&mut self) {
         let mut places = locked(&self.slots.0);
-        if let Some(queue) = places.queues.get_mut(&self.resource) {
-            queue.waiting.remove(&self.number);
+        if let Some(queue) = places.queues.get_mut(&self.resource)
+            && queue.waiting.remove(&self.number).is_some()
+            && queue.waiting.is_empty()
+        {
+            places.queues.remove(&self.resource);
         }
     }
 }

@@ -79,6 +79,30 @@ impl Case {
         hang.release();
     }
 
+    /// The same, while another wish of the same process waits behind it: its turn comes soon.
+    async fn interrupted_before_another(&self, at: usize, how: Interrupted) {
+        let (hang, gate) = Hang::new();
+        let fault = match how {
+            Interrupted::BeforeIsDone => Fault::HangBefore(gate),
+            Interrupted::AfterIsDone => Fault::HangAfter(gate),
+            Interrupted::Fails { done } => Fault::HangThenFail(gate, done),
+        };
+        self.faults.on(|_| true, at, 1, fault);
+        let wish = tokio::spawn(self.wish());
+        hang.arrived().await;
+        let next = tokio::spawn(self.wish());
+        self.stage.let_keepers_run().await;
+        let began = self.stage.now();
+        wish.abort();
+        self.stage.let_keepers_run().await;
+        hang.release();
+        let lease = self.stage.drive("the turn is handed on", next).await.unwrap().unwrap();
+        let waited = self.stage.now() - began;
+        assert!(waited < timing().attempt() * 2, "the turn stayed behind for {waited:?}");
+        lease.ensure_owned().await.unwrap();
+        lease.release().await.unwrap();
+    }
+
     /// Somebody else gets the resource soon, without waiting for a session to end, and afterwards nobody holds it and
     /// nobody renews.
     async fn leaves_nothing_behind(mut self) {
@@ -100,10 +124,18 @@ impl Case {
         let history = stage.history().await;
         grants_stand_one_at_a_time(&history);
         let granted = history.iter().filter(|row| row.event == Event::Granted).count();
-        assert!(granted <= 2, "granted {granted} times");
-        let calls = self.faults.calls().len();
-        stage.live_through(timing().renew_every() * 2).await;
-        assert_eq!(self.faults.calls()[calls..], [], "somebody still renews");
+        assert!(granted <= 3, "granted {granted} times");
+        // A keeper that gets little of the machine may close its session late. One that renews never leaves off.
+        let mut calls = Vec::new();
+        for _ in 0..5 {
+            let before = self.faults.calls().len();
+            stage.live_through(timing().renew_every() * 2).await;
+            calls = self.faults.calls().split_off(before);
+            if calls.is_empty() {
+                return;
+            }
+        }
+        panic!("somebody still renews: {calls:?}");
     }
 }
 
@@ -186,6 +218,27 @@ async fn dropped_at_each_call(anchor: bool) {
     }
     for (name, case) in cases {
         case.await.expect(&name);
+    }
+}
+
+/// Whoever is dropped hands its turn on, wherever it was dropped.
+#[tokio::test]
+async fn a_wish_that_is_dropped_at_each_call_lets_the_next_one_of_its_process_go_on() {
+    for anchor in [true, false] {
+        let mut cases = Vec::new();
+        for (at, call) in Case::calls(anchor).await.into_iter().enumerate() {
+            for how in WAYS {
+                let case = tokio::spawn(async move {
+                    let case = Case::new(anchor).await;
+                    case.interrupted_before_another(at, how).await;
+                    case.leaves_nothing_behind().await;
+                });
+                cases.push((format!("dropped at call {at}, {call:?}: {how:?}"), case));
+            }
+        }
+        for (name, case) in cases {
+            case.await.expect(&name);
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
 use tenure::authority::store::{
-    Answer, Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, SwapOutcome, Version, Wake,
+    Answer, Capabilities, HistoryQuery, Import, Listed, Page, Read, Recorded, SwapOutcome, Version, Wake, Wakes,
 };
 use tenure::authority::{Store, StoreError};
 use tenure::core::decide::{Keys, Swap};
 use tenure::core::fence::{Forgetting, Rule, Sealing};
 use tenure::core::record::{Event, LeaseRecord};
-use tenure::core::{Epoch, Generation, ResourceName, SessionId, SinkId, Token};
+use tenure::core::{Epoch, Generation, Instant, ResourceName, SessionId, SinkId, Token};
 use tenure::sink::{Description, Sink, SinkError};
 use tokio::sync::watch;
 
@@ -96,6 +97,10 @@ struct FaultRule {
 pub(crate) struct Faults {
     store: Arc<dyn Store>,
     plan: Mutex<Plan>,
+    /// When set, nobody is told of anything but by the test.
+    by_hand: OnceLock<Wakes>,
+    /// What a look at the clock alone answers with is so old.
+    late_by: OnceLock<Duration>,
 }
 
 #[derive(Default)]
@@ -115,7 +120,7 @@ impl fmt::Debug for Faults {
 
 impl Faults {
     pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { store, plan: Mutex::default() })
+        Arc::new(Self { store, plan: Mutex::default(), by_hand: OnceLock::new(), late_by: OnceLock::new() })
     }
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
@@ -150,6 +155,16 @@ impl Faults {
     /// One call in three meets a fault, by this seed.
     pub(crate) fn by_chance(&self, seed: u64) {
         self.plan().chance = Some(XorShift::new(seed));
+    }
+
+    /// From now on only the test tells of changes.
+    pub(crate) fn tell_by_hand(&self) -> &Wakes {
+        self.by_hand.get_or_init(Wakes::default)
+    }
+
+    /// From now on the store's time, asked for by itself, comes so late.
+    pub(crate) fn tell_time_late(&self, by: Duration) {
+        self.late_by.set(by).unwrap();
     }
 
     /// Every call so far.
@@ -276,7 +291,11 @@ impl Store for Faults {
         let lost = |_| Err(store_error(true));
         Box::pin(async move {
             let work = async { self.store.read(keys).await };
-            self.run(Call::Read, work, store_error, lost, || ()).await
+            let mut read = self.run(Call::Read, work, store_error, lost, || ()).await?;
+            if let Some(by) = self.late_by.get().filter(|_| *keys == Keys::default()) {
+                read.now = Instant::from_nanos(read.now.as_nanos() - u64::try_from(by.as_nanos()).unwrap());
+            }
+            Ok(read)
         })
     }
 
@@ -317,7 +336,10 @@ impl Store for Faults {
     }
 
     fn watch(&self, resource: &ResourceName) -> Option<Wake> {
-        self.store.watch(resource)
+        match self.by_hand.get() {
+            Some(wakes) => Some(wakes.watch(resource)),
+            None => self.store.watch(resource),
+        }
     }
 }
 
@@ -335,7 +357,7 @@ impl fmt::Debug for FaultySink {
 fn sink_error(transient: bool) -> SinkError {
     let place = "a test".to_owned();
     if transient {
-        SinkError::Busy { place, waited: std::time::Duration::ZERO }
+        SinkError::Busy { place, waited: Duration::ZERO }
     } else {
         SinkError::Full { place, why: "a test".into() }
     }

@@ -15,3 +15,4 @@ mod field;
 mod keeping;
 mod sealing;
 mod sticky;
+mod waiting;

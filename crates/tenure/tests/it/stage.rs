@@ -8,7 +8,7 @@ use tenure::authority::store::memory::MemoryStore;
 use tenure::authority::{Authority, Clock, Store};
 use tenure::core::decide::{Keys, Refusal, Reply, Request};
 use tenure::core::record::{Event, LeaseRecord, SessionRecord, SessionState, Transition};
-use tenure::{Lease, ResourceName, Tenure, Timing, Token, Ttl};
+use tenure::{ConnectError, Lease, ResourceName, Tenure, Timing, Token, Ttl};
 
 pub(crate) const TTL: Duration = Duration::from_secs(120);
 pub(crate) const RESOURCE: &str = "tenant-7";
@@ -69,6 +69,10 @@ impl Stage {
         Tenure::builder().owner(name).clock(self.clock()).over(self.store()).await.unwrap()
     }
 
+    pub(crate) async fn worker_or_not(&self, name: &str) -> Result<Tenure, ConnectError> {
+        Tenure::builder().owner(name).clock(self.clock()).over(self.store()).await
+    }
+
     pub(crate) async fn lease(&self, name: &str) -> Lease {
         self.worker(name).await.acquire(RESOURCE).wait(Duration::ZERO).await.unwrap()
     }
@@ -124,6 +128,16 @@ impl Stage {
             }
         }
         panic!("never came: {what}");
+    }
+
+    /// Moves the clock in steps of 5 ms while the keepers follow, until `holds`. Panics when that did not come `within`.
+    pub(crate) async fn creep(&self, within: Duration, what: &str, holds: impl Fn() -> bool) {
+        let until = self.now() + within;
+        while !holds() {
+            assert!(self.now() < until, "not within {within:?}: {what}");
+            self.advance(Duration::from_millis(5));
+            self.let_keepers_run().await;
+        }
     }
 
     /// So many turns of [`Self::drive`], by real time alone.

@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use tenure_core::decide::{Change, Swap};
 use tenure_core::record::{
-    AuthorityRecord, Event, Grant, Holdings, LeaseRecord, Phase, SessionRecord, SessionState, Transition,
+    AuthorityRecord, Event, Grant, Holdings, LeaseRecord, Phase, Seen, SessionRecord, SessionState, Transition,
 };
 use tenure_core::{GrantId, ResourceName, SessionId};
 
@@ -26,11 +26,13 @@ pub(super) struct Batch<'tx> {
     sessions: HashMap<SessionId, Option<row::SessionRow>>,
     /// The sessions whose fingerprints have changed.
     owed: BTreeSet<SessionId>,
+    /// Whether the history has grown.
+    appended: bool,
 }
 
 impl<'tx> Batch<'tx> {
     pub(super) fn new(connection: &'tx Connection, meta: Meta) -> Self {
-        Self { connection, meta, sessions: HashMap::new(), owed: BTreeSet::new() }
+        Self { connection, meta, sessions: HashMap::new(), owed: BTreeSet::new(), appended: false }
     }
 
     /// Makes the change if its version and the session it relies on still stand. `false`: it did not, nothing was
@@ -55,18 +57,21 @@ impl<'tx> Batch<'tx> {
         // A renewal hands nothing over; without a row of the history it stays one write, however often it comes.
         if stands && swap.transition.event != Event::Renewed {
             append(self.connection, &swap.transition)?;
+            self.appended = true;
         }
         Ok(stands)
     }
 
-    /// Writes what is owed. Before the commit.
-    pub(super) fn finish(self) -> Result<()> {
+    /// Writes what is owed. Before the commit. Returns the newest point of the history, if it has grown.
+    pub(super) fn finish(self) -> Result<Option<Seen>> {
         for id in &self.owed {
             if let Some(Some(found)) = self.sessions.get(id) {
                 put_holdings(self.connection, *id, found.holdings)?;
             }
         }
-        Ok(())
+        // No other table has row ids, so that this is the number of the last row.
+        let number = self.connection.last_insert_rowid().cast_unsigned();
+        Ok(self.appended.then_some(Seen { incarnation: self.meta.authority.incarnation, number }))
     }
 
     fn session(&mut self, id: SessionId) -> Result<&mut Option<row::SessionRow>> {

@@ -1,9 +1,10 @@
 //! Opening the file: what is there, may it be used, did the machine reboot.
 
+use super::guard::Guard;
 use super::place::Place;
 use super::row::Meta;
 use super::time::Time;
-use super::{Options, apply, reader, reboot, schema};
+use super::{Options, apply, guard, reader, reboot, schema};
 use crate::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
@@ -18,6 +19,7 @@ use tenure_core::{StoreIdentity, Ttl};
 pub(super) struct File {
     pub(super) place: Place,
     pub(super) time: Time,
+    pub(super) guard: Guard,
 }
 
 impl File {
@@ -48,15 +50,17 @@ pub(super) fn writer(path: &Path, options: &Options) -> Result<(Connection, File
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let flags = if options.create { flags | OpenFlags::SQLITE_OPEN_CREATE } else { flags };
     let fault = |error: rusqlite::Error| place.fault(&error);
+    let before = guard::device_and_inode(path);
     let mut connection = Connection::open_with_flags(path, flags).map_err(fault)?;
     prepare(&connection, options.busy_timeout).map_err(fault)?;
     if connection.is_readonly("main").map_err(fault)? {
         return Err(StoreError::NotWritable(format!("{place}: this process has no right to write")));
     }
     let time = Time::new(options.clock.clone());
-    settle(&mut connection, &place, options, &time)?;
+    let guard = Guard::new(&place, before)?;
+    settle(&mut connection, &place, options, &time, &guard)?;
     to_wal(&connection, &place)?;
-    let file = File { place, time };
+    let file = File { place, time, guard };
     Ok((connection, file))
 }
 
@@ -115,7 +119,13 @@ fn look(place: &Place, create: bool) -> Result<(), StoreError> {
 }
 
 /// In one transaction: creates the tables in an empty file, or checks that they are ours and on this clock.
-fn settle(connection: &mut Connection, place: &Place, options: &Options, time: &Time) -> Result<(), StoreError> {
+fn settle(
+    connection: &mut Connection,
+    place: &Place,
+    options: &Options,
+    time: &Time,
+    guard: &Guard,
+) -> Result<(), StoreError> {
     let fault = |error: rusqlite::Error| place.fault(&error);
     // For a file that is still empty. A swap changes a few short rows, and each costs a whole page in the log.
     connection.pragma_update(None, "page_size", 2048).map_err(fault)?;
@@ -143,6 +153,8 @@ fn settle(connection: &mut Connection, place: &Place, options: &Options, time: &
         }
         _ => return Err(StoreError::Foreign(place.to_string())),
     }
+    // Within the transaction: of several processes that notice the same, only the first one has anything to do.
+    guard.compare(&transaction, place, time)?;
     transaction.commit().map_err(fault)
 }
 

@@ -2,6 +2,7 @@ use super::apply::{self, append, append_recorded, meta, write_lease};
 use super::file::File;
 use crate::store::{Import, StoreError, SwapOutcome, Version};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use tenure_core::record::Seen;
 use tenure_core::{AuthorityClock, Instant};
 
 /// Fills an empty store, in one transaction.
@@ -15,9 +16,13 @@ pub(super) fn import(connection: &mut Connection, file: &File, content: &Import)
     if rows > 0 {
         return Ok(SwapOutcome::Changed);
     }
-    fill(&transaction, own, content, file.time.now()?).map_err(fault)?;
+    file.guard.unmoved(&file.place)?;
+    let grown = fill(&transaction, own, content, file.time.now()?).map_err(fault)?;
     match transaction.commit() {
-        Ok(()) => Ok(SwapOutcome::Done),
+        Ok(()) => {
+            file.guard.note(grown);
+            Ok(SwapOutcome::Done)
+        }
         // As with a swap: on a full disk, the frame that makes the commit valid is missing.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Err(fault(error)),
         Err(error) => {
@@ -32,7 +37,7 @@ fn fill(
     mut own: super::row::Meta,
     content: &Import,
     now: Instant<AuthorityClock>,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Seen> {
     for row in content.rows() {
         append_recorded(transaction, row)?;
     }
@@ -44,5 +49,6 @@ fn fill(
     apply::put_authority(transaction, &mut own, &after, expected)?;
     // The instants of the imported rows are of the former store's clock.
     transaction.execute("UPDATE meta SET origin_after = (SELECT coalesce(max(number), 0) FROM history)", ())?;
-    append(transaction, &content.transition(now))
+    append(transaction, &content.transition(now))?;
+    Ok(Seen { incarnation: after.incarnation, number: transaction.last_insert_rowid().cast_unsigned() })
 }

@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tenure_core::decide::{Keys, View};
-use tenure_core::record::LeaseRecord;
+use tenure_core::record::{LeaseRecord, Seen};
 use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId};
 
 /// Everything that a request needs, in one statement. A look-up of a grant (`?3`) goes through the history from its
@@ -79,11 +79,15 @@ impl Readers {
 
     /// Reads what a request needs, on the given connection or on one for reading.
     pub(super) fn read(&self, keys: &Keys, connection: Option<&Connection>) -> std::result::Result<Read, StoreError> {
+        // Before the reading, or a change that is made in between would look like a step back.
+        let known = self.file.guard.known();
         let found = match connection {
             Some(connection) => found(connection, keys).map_err(|error| self.file.place.fault(&error))?,
             None => self.with(|connection| found(connection, keys))?,
         };
         self.file.check_origin(&found.meta)?;
+        let history = Seen { incarnation: found.meta.authority.incarnation, number: found.history };
+        self.file.guard.not_before(history, known, &self.file.place)?;
         self.file.time.seen(found.newest_at);
         // After the records.
         let now = self.file.time.now()?;

@@ -41,7 +41,7 @@ pub(super) fn rebase(
         let swap = Swap { change, relies_on: None, transition };
         batch.apply(&swap, Some(found.version))?;
     }
-    batch.finish()?;
+    batch.finish().map(drop)?;
     // Since when something is held is only vouched for from now on.
     transaction.execute("UPDATE lease SET since_ns = ?1, version = version + 1", [row::instant_to(now)])?;
     Ok(())

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tenure_core::decide::Swap;
+use tenure_core::Ttl;
+use tenure_core::decide::{Change, Swap};
+use tenure_core::record::Event;
 use tokio::sync::oneshot;
 
 /// What came of a swap, or why it was certainly not made.
@@ -239,6 +241,10 @@ fn commit(connection: &mut Connection, file: &File, batch: &[Job], patience: Dur
         _ => fault(error),
     };
     connection.busy_timeout(patience).map_err(fault)?;
+    file.guard.unmoved(&file.place).map_err(refuse)?;
+    // Before it is promised: a store that is put back must know for how long a lost session may be believed in.
+    let longest = batch.iter().filter_map(|job| session_ttl(&job.swap)).max();
+    file.guard.promise(longest, &file.place).map_err(refuse)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(held)?;
     let meta = meta(&transaction).map_err(fault)?;
     file.check_origin(&meta).map_err(refuse)?;
@@ -252,9 +258,17 @@ fn commit(connection: &mut Connection, file: &File, batch: &[Job], patience: Dur
             Err(error) => return Err(Failed::One(at, file.place.fault(&error))),
         }
     }
-    changes.finish().map_err(fault)?;
+    let grown = changes.finish().map_err(fault)?;
+    if let Some(seen) = grown {
+        file.guard.not_behind(seen, &file.place).map_err(refuse)?;
+    }
     match transaction.commit() {
-        Ok(()) => Ok(outcomes),
+        Ok(()) => {
+            if let Some(seen) = grown {
+                file.guard.note(seen);
+            }
+            Ok(outcomes)
+        }
         // The frames of a commit are written in order, the one that makes it valid last: when the disk is full, that
         // one is missing, and the transaction was certainly not made.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
@@ -264,5 +278,13 @@ fn commit(connection: &mut Connection, file: &File, batch: &[Job], patience: Dur
             tracing::warn!(%error, swaps = batch.len(), "the store cannot tell whether a commit was made");
             Err(Failed::All(Ok(SwapOutcome::Unknown)))
         }
+    }
+}
+
+/// The ttl of a session that is opened.
+fn session_ttl(swap: &Swap) -> Option<Ttl> {
+    match (&swap.change, swap.transition.event) {
+        (Change::Session(session), Event::Opened) => Some(session.ttl),
+        _ => None,
     }
 }

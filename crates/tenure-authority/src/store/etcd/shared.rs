@@ -1,0 +1,135 @@
+//! What the parts of one store share.
+
+use super::client::Client;
+use super::document::Charter;
+use super::fault::Fault;
+use super::identity::Identity;
+use super::keys::{self, Keyspace};
+use super::known::Known;
+use super::message::{Answered, Entry, Range, Txn};
+use super::observed::Observed;
+use super::reader::Reads;
+use super::setup;
+use super::writer::Writes;
+use crate::StoreError;
+use crate::store::Wakes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::OnceCell;
+
+/// One opening of a store.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) observed: Observed,
+    pub(super) identity: Identity,
+    pub(super) known: Known,
+    pub(super) reads: Reads,
+    pub(super) writes: Writes,
+    pub(super) wakes: Wakes,
+    /// The part in which the store stands, as far as this process knows.
+    space: Mutex<Keyspace>,
+    is_set_up: OnceCell<()>,
+}
+
+/// Keys as they stood at one moment.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) cluster: u64,
+    pub(super) revision: u64,
+    entries: HashMap<String, Entry>,
+}
+
+impl Facts {
+    /// What was read otherwise.
+    pub(super) fn of(revision: u64, entries: impl IntoIterator<Item = Option<Entry>>) -> Self {
+        let entries = entries.into_iter().flatten().map(|entry| (entry.key.clone(), entry)).collect();
+        Self { cluster: 0, revision, entries }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+}
+
+impl Shared {
+    pub(super) fn new(client: Client, observed: Observed) -> Self {
+        let space = Keyspace::new(&client.settings().name, setup::FIRST_PART);
+        Self {
+            client,
+            observed,
+            identity: Identity::default(),
+            known: Known::default(),
+            reads: Reads::default(),
+            writes: Writes::default(),
+            wakes: Wakes::default(),
+            space: Mutex::new(space),
+            is_set_up: OnceCell::new(),
+        }
+    }
+
+    /// The part in which the store stands. The first call finds the store, or makes it.
+    pub(super) async fn space(&self) -> Result<Keyspace, StoreError> {
+        self.is_set_up.get_or_try_init(|| setup::set_up(self)).await?;
+        Ok(self.space.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// The store stands in this part.
+    pub(super) fn stands_in(&self, charter: &Charter) -> Keyspace {
+        let space = Keyspace::new(&self.client.settings().name, &charter.part);
+        self.space.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&space);
+        space
+    }
+
+    pub(super) fn charter_key(&self) -> String {
+        keys::charter(&self.client.settings().name)
+    }
+
+    /// Reads keys, all at one moment.
+    pub(super) async fn look(&self, keys: impl IntoIterator<Item = String>) -> Result<Arc<Facts>, StoreError> {
+        let keys: Vec<String> = keys.into_iter().collect();
+        let txn = Txn::reading(keys.iter().map(|key| Range::one(key)));
+        let answered = self.read(&txn).await.map_err(|fault| self.error(fault))?;
+        Ok(Arc::new(self.learn(&keys, answered)))
+    }
+
+    /// Reads whatever is asked for, and looks at which store has answered.
+    pub(super) async fn read(&self, txn: &Txn) -> Result<Answered, Fault> {
+        let before = self.identity.highest();
+        let answered = self.client.read(txn).await?;
+        self.check(&answered, before);
+        Ok(answered)
+    }
+
+    /// `false`: it is of another life or cluster than the answers before, and what was known of those is forgotten.
+    pub(super) fn check(&self, answered: &Answered, before: u64) -> bool {
+        let is_same = self.identity.saw(answered, before);
+        if !is_same {
+            self.known.forget();
+            self.observed.forget();
+        }
+        is_same
+    }
+
+    /// Takes down what stood at the keys, which were read one by one.
+    pub(super) fn learn(&self, keys: &[String], answered: Answered) -> Facts {
+        let mut entries = HashMap::with_capacity(keys.len());
+        for (key, read) in keys.iter().zip(answered.read) {
+            let entry = read.into_iter().next();
+            self.known.saw(answered.revision, key, entry.clone());
+            if let Some(entry) = entry {
+                entries.insert(key.clone(), entry);
+            }
+        }
+        Facts { cluster: answered.cluster, revision: answered.revision, entries }
+    }
+
+    pub(super) fn error(&self, fault: Fault) -> StoreError {
+        fault.into_error(&self.client.settings().shown)
+    }
+
+    /// The store's record is gone.
+    pub(super) fn missing(&self) -> StoreError {
+        StoreError::Missing(self.client.settings().shown.clone())
+    }
+}

@@ -1,0 +1,22 @@
+-- The sessions that nobody has ended though they are over, by their deadlines, then those that ended longest ago.
+-- ARGV[3]: how many.
+local most = tonumber(ARGV[3])
+local answer = {'ok', string.format('%.0f', now), identity}
+local former = redis.call('ZRANGE', p .. 'former', 0, most - 1, 'WITHSCORES')
+local over = redis.call('ZRANGEBYSCORE', p .. 'live', '-inf', string.format('%.0f', now), 'WITHSCORES', 'LIMIT', 0, most)
+local a, b = 1, 1
+while #answer - 3 < most and (former[a] or over[b]) do
+  local first = former[a] and (not over[b] or tonumber(former[a + 1]) <= tonumber(over[b + 1]))
+  if first then
+    answer[#answer + 1] = former[a]
+    a = a + 2
+  else
+    answer[#answer + 1] = over[b]
+    b = b + 2
+  end
+end
+local left = most - (#answer - 3)
+if left > 0 then
+  for _, id in ipairs(redis.call('ZRANGE', p .. 'ended', 0, left - 1)) do answer[#answer + 1] = id end
+end
+return answer

@@ -1,0 +1,12 @@
+-- A page of the resources. ARGV[3]: the name after which it begins, or empty; ARGV[4]: how many.
+local first = '-'
+if ARGV[3] ~= '' then first = '(' .. ARGV[3] end
+local names = redis.call('ZRANGEBYLEX', p .. 'names', first, '+', 'LIMIT', 0, ARGV[4])
+local answer = {'ok', string.format('%.0f', now), identity}
+for _, name in ipairs(names) do
+  local lease = redis.call('HGET', p .. 'leases', name)
+  local id = lease and string.match(lease, '^%S+ (%S+)')
+  answer[#answer + 1] = lease
+  answer[#answer + 1] = id and redis.call('HGET', p .. 'sessions', id)
+end
+return answer
