@@ -2,11 +2,12 @@
 
 use super::base64;
 use super::client::pause;
-use super::document::holder_of;
+use super::document::{holder_of, lease_raw};
 use super::fault::Fault;
 use super::keys::{Keyspace, rest};
 use super::message::{Header, KeyValue, Range, end_of};
 use super::shared::Shared;
+use crate::store::Hint;
 use serde::Deserialize;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -133,7 +134,7 @@ fn tell(shared: &Shared, space: &Keyspace, event: &Event<'_>) -> bool {
     let Some(entry) = event.kv.entry() else { return false };
     if let Some(resource) = rest(&entry.key, &space.leases()) {
         if let Ok(resource) = ResourceName::new(resource) {
-            shared.wakes.tell(&resource);
+            shared.wakes.tell(&resource, hint(event.kind, &entry.value));
         }
         return false;
     }
@@ -146,6 +147,16 @@ fn tell(shared: &Shared, space: &Keyspace, event: &Event<'_>) -> bool {
     false
 }
 
+/// What a change of a resource's record leaves behind.
+fn hint(kind: &str, record: &str) -> Hint {
+    match lease_raw(record) {
+        _ if kind == "DELETE" => Hint::Free,
+        Ok(lease) if lease.is_granted() => Hint::Taken,
+        Ok(_) => Hint::Free,
+        Err(_) => Hint::Unknown,
+    }
+}
+
 /// A session has ended, or its holder is silent: whoever waits for what it holds looks again.
 fn tell_of_session(shared: &Shared, space: &Keyspace, session: SessionId) {
     let prefix = space.leases();
@@ -153,7 +164,7 @@ fn tell_of_session(shared: &Shared, space: &Keyspace, session: SessionId) {
         let known = shared.known.get(&key).and_then(|sight| sight.entry);
         let stands_on_it = known.and_then(|entry| holder_of(&entry.value)) == Some(session);
         if let (true, Some(Ok(resource))) = (stands_on_it, rest(&key, &prefix).map(ResourceName::new)) {
-            shared.wakes.tell(&resource);
+            shared.wakes.tell(&resource, Hint::Free);
         }
     }
 }
