@@ -162,12 +162,8 @@ mod postgres {
     use tenure::authority::store::postgres::{migrate, migrations};
 
     pub(super) fn steps(schema: &str) -> Vec<Step> {
-        let step = |step: tenure::authority::store::postgres::Migration| Step {
-            number: step.number.into(),
-            name: step.name,
-            sql: step.sql,
-        };
-        migrations(schema).into_iter().map(step).collect()
+        let steps = migrations(schema).into_iter();
+        steps.map(|step| Step { number: step.number.into(), name: step.name, sql: step.sql }).collect()
     }
 
     pub(super) fn apply(url: &str) -> Result<(), Problem> {
