@@ -4,8 +4,9 @@ use crate::owner::Who;
 use crate::problem::Problem;
 use crate::settings::{self, Color, Settings};
 use std::path::PathBuf;
-use tenure::authority::{Authority, Clock, store};
+use tenure::authority::{Authority, Clock, Scope, store};
 use tenure::blocking::wait_for;
+use tenure::core::decide::Keys;
 use tenure::core::{Actor, address};
 
 /// Said of each option and not once of all: what a verb declares behind these would otherwise stand under it as well.
@@ -14,8 +15,10 @@ const HEADING: &str = "Authority";
 /// Where the authority is, and who asks.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Access {
-    /// The authority's address, such as sqlite:/var/lib/tenure.db. Without it, the configuration file's, or a file in
-    /// your folder for state, which is made when it is first used.
+    /// The authority's address, such as sqlite:/var/lib/tenure.db, postgres://HOST/DATABASE, redis://HOST,
+    /// redis+sentinel://HOST,HOST/PRIMARY or etcd://HOST,HOST. Without it, the configuration file's, or a file in your
+    /// folder for state, which is made when it is first used. Everybody on this machine can read the words of a command: a
+    /// password belongs into TENURE_AUTHORITY or the configuration file.
     #[arg(long, help_heading = HEADING, env = "TENURE_AUTHORITY", value_name = "URL", hide_env_values = true)]
     authority: Option<String>,
     /// Who you are, for refusals and for the history. Without it, the configuration file's, or your user name and host.
@@ -103,10 +106,40 @@ impl Setup {
         store::shared(&self.url)
     }
 
+    /// The address as it may be shown: without a password.
+    pub(crate) fn shown_url(&self) -> String {
+        store::shown(&self.url)
+    }
+
     /// Who does it, for the history.
     pub(crate) fn actor(&self) -> Result<Actor, Problem> {
         Ok(Actor::new(self.who.to_string())?)
     }
+}
+
+/// The authority that a verb asks only when it is told to: the address, or for `--authority` alone the one that
+/// `TENURE_AUTHORITY` or the configuration file names, so that a password stays out of the command line.
+pub(crate) fn named_authority(named: &str) -> Result<String, Problem> {
+    let by_file = || Settings::load(None).map(|settings| settings.authority);
+    let url = match (named, std::env::var("TENURE_AUTHORITY")) {
+        ("", Ok(url)) if !url.is_empty() => Some(url),
+        ("", _) => by_file()?,
+        (url, _) => Some(url.to_owned()),
+    };
+    url.ok_or_else(|| Problem::usage("no authority is named: give --authority URL, or set TENURE_AUTHORITY"))
+}
+
+/// Opens it, and asks it once. One that belongs to a process is nobody else's.
+pub(crate) fn open_shared(url: &str) -> Result<Authority, Problem> {
+    let store = store::connect(url, Clock::from_env()?)?;
+    if store.capabilities().scope == Scope::Process {
+        return Err(Problem::usage(format_args!(
+            "{} is the memory of one process, and several take part here: name another authority",
+            store::shown(url)
+        )));
+    }
+    wait_for(store.read(&Keys::default()))?;
+    Ok(Authority::new(store))
 }
 
 fn usual_authority() -> Result<String, Problem> {

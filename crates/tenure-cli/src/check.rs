@@ -1,6 +1,6 @@
 use crate::access::{Access, Setup};
 use crate::exit::Exit;
-use crate::holder::{Holder, look, nobody};
+use crate::holder::{Holder, look, nobody, time_of};
 use crate::problem::Problem;
 use crate::screen::{Out, clean, say};
 use crate::shown::Shown;
@@ -106,7 +106,7 @@ impl Args {
         let (resource, epoch) = (&token.resource, token.epoch);
         let (exit, json, text) = match standing {
             Standing::Owned(holder) => {
-                let left = Span(holder.remaining);
+                let left = holder.left();
                 let text = format!("owned: {resource}, epoch {epoch}, for {left} more unless it is renewed");
                 (Exit::Success, said(token, true, "owned", &json!({ "holder": holder.json() })), text)
             }
@@ -139,7 +139,7 @@ impl Args {
 fn standing(setup: &Setup, token: &Token) -> Result<Standing, Problem> {
     let authority = setup.existing()?;
     let read = look(&authority, &token.resource)?;
-    let holder = Holder::of(&read, &setup.who);
+    let holder = Holder::of(&read, time_of(&authority), &setup.who);
     let is_current = read.view.lease.as_ref().is_some_and(|lease| lease.is_current(token));
     match holder {
         Some(holder) if is_current && !holder.sealing => Ok(Standing::Owned(holder)),

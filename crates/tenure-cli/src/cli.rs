@@ -2,8 +2,8 @@ use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::{Out, say};
 use crate::{
-    check, demo, doctor, export, history, import, ls, man, probe, put, release, reopen, restore, retire, run, show,
-    sinks, takeover,
+    check, demo, doctor, export, history, import, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
+    show, sinks, takeover,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -22,8 +22,17 @@ Exit status:
   76  the right to write is lost, for good
   tenure run ends with its command's own status, or with one of these.
 
+Authorities:
+  sqlite:/var/lib/tenure.db                one file, for the processes of one machine
+  postgres://USER@HOST:PORT/DATABASE       PostgreSQL
+  redis://HOST:PORT/DB, rediss://…         Redis; with TLS
+  redis+sentinel://HOST,HOST/PRIMARY       Redis, wherever its Sentinels say
+  etcd://HOST:PORT,HOST:PORT, etcds://…    etcd; with TLS
+  ?create=true at the end makes the store when it is first used; tenure doctor says what it promises.
+
 Environment:
-  TENURE_AUTHORITY  the authority's address, as --authority
+  TENURE_AUTHORITY  the authority's address, as --authority; the place for one with a password, as is
+                    the file below: everybody on this machine can read the words of a command
   TENURE_OWNER      who you are, as --owner
   TENURE_CONFIG     the configuration file, as --config
   NO_COLOR          no colours, whatever its value
@@ -31,7 +40,7 @@ Environment:
 Files:
   tenure.toml, in this folder, else in tenure/ in your folder for settings. All keys are optional:
 
-    authority = \"sqlite:/var/lib/tenure.db\"
+    authority = \"sqlite:/var/lib/tenure.db\"    # or \"postgres://tenure:PASSWORD@db1/jobs\"
     owner = \"alice\"
     ttl = \"120s\"
     color = \"auto\"    # or \"always\", \"never\"
@@ -55,8 +64,10 @@ enum Command {
     Probe(probe::Args),
     /// Show the incident: a stopped worker wakes up and writes its old result over the new one.
     ///
-    /// Two real worker processes fight over one document, in real SQLite files, in front of three receivers: one that
-    /// checks nothing, one that remembers the highest epoch, one that is sealed before the takeover is announced.
+    /// Two real worker processes fight over one document, in front of three receivers, which are real SQLite files: one
+    /// that checks nothing, one that remembers the highest epoch, one that is sealed before the takeover is announced.
+    ///
+    /// The authority is a file as well, on a clock that the demo moves; or with --authority the one named, in real time.
     Demo(demo::Args),
     Ls(ls::Args),
     Show(show::Args),
@@ -70,6 +81,7 @@ enum Command {
     Doctor(doctor::Args),
     Export(export::Args),
     Import(import::Args),
+    Migrate(migrate::Args),
     /// Print a completion script for a shell, to be sourced there.
     #[command(visible_alias = "completion")]
     Completions {
@@ -120,6 +132,7 @@ impl Cli {
             Command::Doctor(args) => ("doctor", args.run()),
             Command::Export(args) => ("export", args.run()),
             Command::Import(args) => ("import", args.run()),
+            Command::Migrate(args) => ("migrate", args.run()),
             Command::Completions { shell } => ("completions", completions(shell)),
             Command::Man(args) => ("man", args.run(Self::command())),
         };

@@ -12,11 +12,12 @@ mod finding;
 mod place;
 mod receivers;
 mod records;
+mod server;
 
 /// Look at everything that a lease depends on, and say what to do about what is not right.
 ///
-/// It looks at the configuration, the authority and its file, the clocks, the records and the receivers, and changes
-/// nothing.
+/// It looks at the configuration, the authority, its file or its server, the clocks, the records and the receivers, and
+/// changes nothing. What it could not look at, it says as well ("unseen").
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
@@ -32,6 +33,7 @@ pub(crate) struct Args {
 const AFTER_HELP: &str = "\
 Examples:
   tenure doctor
+  TENURE_AUTHORITY='redis://:PASSWORD@cache1' tenure doctor
   tenure doctor --sink file:/srv/out --json | jq '.checks[] | select(.verdict != \"ok\")'
 
 Exit status:
@@ -43,9 +45,12 @@ const COLUMNS: [Column; 3] = [Column::text("VERDICT"), Column::text("CHECK"), Co
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
         let setup = self.access.setup()?;
-        let mut findings = vec![finding::config(&setup), engine::version()];
-        findings.extend(engine::clock());
+        let mut findings = vec![finding::config(&setup)];
         let path = place::path_of(&setup.url);
+        if path.is_some() {
+            findings.push(engine::version());
+        }
+        findings.extend(engine::clock());
         if let Some(path) = &path {
             findings.extend(place::look(path));
         }
@@ -56,11 +61,17 @@ impl Args {
                 if let Some(path) = &path {
                     findings.extend(engine::file(path));
                 }
+                findings.extend(server::look(&setup.url, &authority));
                 findings.extend(records::look(&setup, &authority)?);
                 findings.extend(receivers::look(&self.receivers.reach()?, Some(&authority))?);
             }
             Err(failed) => {
                 findings.push(failed);
+                findings.push(Finding::unseen(
+                    "records",
+                    "what the authority holds, promises and is set to was not looked at: it does not answer",
+                    "mend that first, and look again",
+                ));
                 findings.extend(receivers::look(&self.receivers.reach()?, None)?);
             }
         }

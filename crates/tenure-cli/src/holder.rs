@@ -10,11 +10,16 @@ use crate::span::{Span, millis};
 use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
-use tenure::authority::{Authority, Read, WallTime};
+use tenure::authority::{Authority, Read, TimeSource, WallTime};
 use tenure::blocking::wait_for;
 use tenure::core::decide::Refusal;
 use tenure::core::record::{LeaseRecord, Owner, Phase, SessionRecord, Standing};
 use tenure::core::{Epoch, GrantId, InstanceId, ResourceName};
+
+/// Where the authority's time comes from.
+pub(crate) fn time_of(authority: &Authority) -> TimeSource {
+    authority.store().capabilities().clock
+}
 
 /// Reads how a resource stands.
 pub(crate) fn look(authority: &Authority, resource: &ResourceName) -> Result<Read, Problem> {
@@ -36,6 +41,8 @@ pub(crate) struct Holder {
     held_for: Duration,
     /// For how long still, unless it is renewed.
     pub(crate) remaining: Duration,
+    /// Whether that is more than it has: see [`Seen::at_most`].
+    at_most: bool,
     /// Whether its receivers are still being sealed.
     pub(crate) sealing: bool,
     /// Whether it has the name and place of whoever asks, and its process is not there any more.
@@ -43,10 +50,10 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Whoever holds what was read; `me` asks.
-    pub(crate) fn of(read: &Read, me: &Who) -> Option<Self> {
+    /// Whoever holds what was read, from an authority with such a clock; `me` asks.
+    pub(crate) fn of(read: &Read, source: TimeSource, me: &Who) -> Option<Self> {
         let lease = read.view.lease.as_ref()?;
-        Self::seen(&Seen::new(lease, read.view.holder.as_ref(), &read.view.authority, read.now), me)
+        Self::seen(&Seen::new(lease, read.view.holder.as_ref(), &read.view.authority, (read.now, source)), me)
     }
 
     /// Whoever holds what was seen a moment ago; `me` asks.
@@ -54,13 +61,15 @@ impl Holder {
         let (remaining, _) = seen.left()?;
         let LeaseRecord { resource, epoch, grant, owner, phase, .. } = seen.lease;
         let spans = (seen.since_grant(), remaining);
-        Some(Self::new(resource, owner, (*epoch, Some(*grant)), spans, *phase == Phase::Sealing, me))
+        let holder = Self::new(resource, owner, (*epoch, Some(*grant)), spans, *phase == Phase::Sealing, me);
+        Some(Self { at_most: seen.at_most, ..holder })
     }
 
-    /// Reads a refusal of `me`; `None` when it is about something else.
-    pub(crate) fn refusing(resource: &ResourceName, refusal: &Refusal, me: &Who) -> Option<Self> {
+    /// Reads a refusal of `me` by an authority with such a clock; `None` when it is about something else.
+    pub(crate) fn refusing(resource: &ResourceName, refusal: &Refusal, source: TimeSource, me: &Who) -> Option<Self> {
         let Refusal::Busy { owner, epoch, held_for, remaining, sealing } = refusal else { return None };
-        Some(Self::new(resource, owner, (*epoch, None), (*held_for, *remaining), *sealing, me))
+        let holder = Self::new(resource, owner, (*epoch, None), (*held_for, *remaining), *sealing, me);
+        Some(Self { at_most: source == TimeSource::Observed, ..holder })
     }
 
     fn new(
@@ -74,7 +83,13 @@ impl Holder {
         let who = Who::parse(owner.name.as_str());
         let is_predecessor = who.is_running() == Some(false) && who.place == me.place;
         let (resource, instance, at) = (resource.clone(), owner.instance, WallTime::now());
-        Self { resource, who, instance, epoch, grant, at, held_for, remaining, sealing, is_predecessor }
+        let at_most = false;
+        Self { resource, who, instance, epoch, grant, at, held_for, remaining, at_most, sealing, is_predecessor }
+    }
+
+    /// For how long still, for a sentence: `87 s`, `at most 87 s`.
+    pub(crate) fn left(&self) -> String {
+        format!("{}{}", if self.at_most { "at most " } else { "" }, Span(self.remaining))
     }
 
     /// Nobody renews it any more, so that it is certainly free after what remains.
@@ -115,6 +130,7 @@ impl Holder {
             "held_for_ms": millis(self.held_for),
             "until": rfc3339(later(self.at, self.remaining)),
             "remaining_ms": millis(self.remaining),
+            "remaining_at_most": self.at_most,
             "sealing": self.sealing,
         })
     }
@@ -132,7 +148,7 @@ impl fmt::Display for Holder {
             None => format!("{}, {pid} there,", clean(&who.place)),
         };
         let sealing = if self.sealing { " and is sealing its receivers" } else { "" };
-        let (resource, since, remaining) = (clean(resource.as_str()), self.since(), Span(self.remaining));
+        let (resource, since, remaining) = (clean(resource.as_str()), self.since(), self.left());
         write!(f, "{resource} is held by {by} under epoch {epoch}, since {since}{sealing}; ")?;
         match self.is_dead() {
             true if self.is_predecessor => write!(f, "free in {remaining}"),

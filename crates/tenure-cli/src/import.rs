@@ -45,6 +45,8 @@ const AFTER_HELP: &str = "\
 Examples:
   tenure import archive.jsonl --authority 'sqlite:/srv/tenure.db?create=true'
   zcat archive.jsonl.gz | tenure import --dry-run
+  tenure export --authority sqlite:/srv/tenure.db |
+    TENURE_AUTHORITY='postgres://tenure:PASSWORD@db1/jobs?create=true' tenure import
 
 Exit status:
   0   imported, or with --dry-run: it could be
@@ -131,7 +133,9 @@ impl Args {
 
 /// The store that a dry run looks at; `None` when it would be made.
 fn target(setup: &Setup) -> Result<Option<Arc<dyn Store>>, Problem> {
-    match store::connect(&setup.shared_url(), Clock::from_env()?) {
+    let opened = store::connect(&setup.shared_url(), Clock::from_env()?);
+    // A store on a network is looked for when it is first asked.
+    match opened.and_then(|store| wait_for(store.read(&Keys::default())).map(|_| store)) {
         Ok(store) => Ok(Some(store)),
         Err(StoreError::Missing(_)) if setup.url != setup.shared_url() && setup.url.contains("create=true") => Ok(None),
         Err(error) => Err(error.into()),

@@ -1,5 +1,6 @@
 use crate::access::Access;
 use crate::exit::Exit;
+use crate::holder::time_of;
 use crate::owner::Who;
 use crate::problem::Problem;
 use crate::screen::state::{Seen, State};
@@ -17,7 +18,8 @@ use tenure::core::record::AuthorityRecord;
 ///
 /// A resource is listed from its first grant until it is retired. Its state is free, sealing (granted, its receivers are
 /// being sealed), held, expired (granted, but its holder's session is overdue or has ended: whoever asks next gets it),
-/// completed or retiring. SEALED is how many of its enrolled receivers have the grant registered.
+/// completed or retiring. A store without a clock of its own (etcd) is watched for as long as a ttl before a holder counts
+/// as overdue: there the time left is the most that it can be, as in "≤ 120 s". SEALED is how many of its enrolled receivers have the grant registered.
 ///
 /// With --json, one object: "now", and in "resources" one object each. There, owner, epoch, grant, since and session are
 /// those of the newest grant, whether it stands or not; state says whether it does, and holder is null unless it does.
@@ -69,10 +71,11 @@ impl Args {
         let setup = self.access.setup()?;
         let authority = setup.authority()?;
         let record = wait_for(authority.store().read(&Keys::default()))?.view.authority;
+        let source = time_of(&authority);
         let mut list = List::new(self.json);
         let mut listed = 0;
         each_page(&authority, self.prefix.as_deref().unwrap_or(""), |page, now| {
-            let seen = page.iter().map(|row| Seen::new(&row.lease, row.holder.as_ref(), &record, row.now));
+            let seen = page.iter().map(|row| Seen::new(&row.lease, row.holder.as_ref(), &record, (row.now, source)));
             let wanted: Vec<_> = seen.filter(|seen| self.wants(seen, &setup.who)).collect();
             listed += wanted.len();
             list.show(&wanted, now, &setup.who)
@@ -231,6 +234,8 @@ fn cells(seen: &Seen<'_>, now: &Now, roomy: bool) -> Vec<String> {
 
 fn left(seen: &Seen<'_>, now: &Now, roomy: bool) -> String {
     match (seen.left(), seen.holder) {
+        // A bar would say how much of it is gone, and that is not known.
+        (Some((left, _)), _) if seen.at_most => format!("≤ {}", Span(left)),
         (Some((left, ttl)), _) if roomy => {
             format!("{} {}", mark(bar::tint(left, ttl), &bar::bar(left, ttl, 5)), Span(left))
         }

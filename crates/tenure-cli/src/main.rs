@@ -15,6 +15,7 @@ mod holder;
 mod import;
 mod ls;
 mod man;
+mod migrate;
 mod owner;
 mod probe;
 mod problem;

@@ -18,6 +18,7 @@ mod worker;
 pub(crate) use guard::Args as GuardArgs;
 pub(crate) use holder::Args as HolderArgs;
 
+use crate::access::{named_authority, open_shared};
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::Out;
@@ -81,9 +82,9 @@ pub(crate) struct Args {
     /// The resource to hold for the workers. Without it, a fresh one of the probe's own.
     #[arg(long, value_name = "NAME", help_heading = "The lease")]
     resource: Option<String>,
-    /// The authority to ask. Without it, a fresh one that goes with the probe: neither the environment nor a configuration
-    /// file is asked, so that a probe never disturbs an authority that others use.
-    #[arg(long, value_name = "URL", help_heading = "The lease")]
+    /// The authority to ask; without a URL, the one that TENURE_AUTHORITY or ./tenure.toml names. Without the option, a
+    /// fresh one that goes with the probe, so that a probe never disturbs an authority that others use.
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", help_heading = "The lease")]
     authority: Option<String>,
     /// A receiver to seal before each worker starts, such as sqlite:FILE or file:FOLDER. May be given more than once.
     #[arg(long, value_name = "URL", help_heading = "The lease")]
@@ -192,9 +193,10 @@ impl Args {
 
     fn lease(&self, own: Option<&OwnAuthority>) -> Result<Option<LeasePlan>, Problem> {
         let url = match (&self.authority, own) {
-            (Some(url), _) => {
-                store::connect(url, Clock::from_env()?)?;
-                store::shared(url)
+            (Some(named), _) => {
+                let url = named_authority(named)?;
+                open_shared(&url)?;
+                store::shared(&url)
             }
             (None, Some(own)) => own.url.clone(),
             (None, None) => return Ok(None),

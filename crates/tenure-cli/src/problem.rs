@@ -39,6 +39,8 @@ impl fmt::Display for Problem {
     }
 }
 
+impl std::error::Error for Problem {}
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let exit = match &error {

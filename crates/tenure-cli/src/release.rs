@@ -1,6 +1,6 @@
 use crate::access::Access;
 use crate::exit::Exit;
-use crate::holder::{Holder, look, nobody};
+use crate::holder::{Holder, look, nobody, time_of};
 use crate::problem::Problem;
 use crate::screen::{Out, clean};
 use crate::shown::Shown;
@@ -58,7 +58,7 @@ impl Args {
             return Err(Problem::failure(refusal));
         }
         let read = look(&authority, resource)?;
-        let holder = Holder::of(&read, &setup.who);
+        let holder = Holder::of(&read, time_of(&authority), &setup.who);
         let now = holder.as_ref().map_or_else(|| nobody(&read), Holder::to_string);
         let why = format!("epoch {epoch} of {resource} is not the current grant, nothing was released: {now}");
         if self.json {

@@ -1,6 +1,6 @@
 use crate::access::Access;
 use crate::exit::Exit;
-use crate::holder::{Holder, look, nobody};
+use crate::holder::{Holder, look, nobody, time_of};
 use crate::problem::Problem;
 use crate::reason;
 use crate::screen::{Out, clean, say};
@@ -75,7 +75,8 @@ impl Args {
             }
             (Ok(_) | Err(Refusal::WrongPhase { .. }), _) => {
                 let read = look(&authority, resource)?;
-                let why = Holder::of(&read, &setup.who).map_or_else(|| nobody(&read), |holder| holder.to_string());
+                let why = Holder::of(&read, time_of(&authority), &setup.who)
+                    .map_or_else(|| nobody(&read), |holder| holder.to_string());
                 if self.json {
                     Out::new().json(&json!({ "resource": resource.as_str(), "reopened": false, "why": why }))?;
                 } else {

@@ -1,6 +1,6 @@
 use crate::access::Access;
 use crate::exit::Exit;
-use crate::holder::{Holder, look, standing};
+use crate::holder::{Holder, look, standing, time_of};
 use crate::problem::Problem;
 use crate::receivers::{Reached, Receivers};
 use crate::screen::{Out, clean, quoted, say};
@@ -67,8 +67,8 @@ impl Args {
         let begun = match begun {
             Err(refusal @ Refusal::WrongPhase { .. }) => {
                 let read = look(&authority, resource)?;
-                let why =
-                    Holder::of(&read, &setup.who).map_or_else(|| refusal.to_string(), |holder| holder.to_string());
+                let why = Holder::of(&read, time_of(&authority), &setup.who)
+                    .map_or_else(|| refusal.to_string(), |holder| holder.to_string());
                 return Err(Problem::new(
                     Exit::NotAcquired,
                     format_args!(

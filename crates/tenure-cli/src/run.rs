@@ -21,7 +21,7 @@ pub(crate) use watchdog::Args as WatchdogArgs;
 
 use crate::access::{Access, Setup};
 use crate::exit::Exit;
-use crate::holder::Holder;
+use crate::holder::{Holder, time_of};
 use crate::owner::Who;
 use crate::problem::Problem;
 use crate::screen::account;
@@ -53,7 +53,8 @@ use voice::Voice;
 /// released when the last process is gone.
 ///
 /// The command finds TENURE_RESOURCE, TENURE_EPOCH, TENURE_TOKEN, TENURE_AUTHORITY and TENURE_OWNER in its environment,
-/// for `tenure check` and `tenure put`, or for a receiver of its own.
+/// for `tenure check` and `tenure put`, or for a receiver of its own. TENURE_AUTHORITY is the whole address, with its
+/// password if it has one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Args {
@@ -98,6 +99,8 @@ const AFTER_HELP: &str = "\
 Examples:
   tenure run --resource nightly-backup -- restic backup /srv
   tenure run --resource tenant:42 --ttl 30s --wait 5m -- ./sync.sh
+  export TENURE_AUTHORITY='postgres://tenure:PASSWORD@db1/jobs'
+  tenure run --resource nightly-backup -- restic backup /srv
   tenure run --resource report --sink file:/srv/out -- \\
     sh -c './make-report | tenure put --sink file:/srv/out --op today'
 
@@ -302,7 +305,9 @@ const LOOK: Duration = Duration::from_millis(200);
 
 fn holder(task: &Task, error: &AcquireError) -> Option<Holder> {
     match error {
-        AcquireError::Refused { resource, refusal } => Holder::refusing(resource, refusal, &task.owner),
+        AcquireError::Refused { resource, refusal } => {
+            Holder::refusing(resource, refusal, time_of(task.tenure.authority()), &task.owner)
+        }
         _ => None,
     }
 }
@@ -331,7 +336,7 @@ fn connect(setup: &Setup, owner: &Who, wait: Duration) -> Result<Tenure, NotStar
     let bound = wait.max(Duration::from_secs(10));
     let (tell, told) = channel();
     let (setup, owner) = (setup.clone(), owner.clone());
-    let url = setup.url.clone();
+    let url = setup.shown_url();
     thread::Builder::new()
         .name("connect".into())
         .spawn(move || drop(tell.send(setup.connect(&owner))))

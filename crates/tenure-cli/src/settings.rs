@@ -67,8 +67,7 @@ impl Settings {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let table: toml::Table =
-            text.parse().map_err(|error: toml::de::Error| error.to_string().trim_end().to_owned())?;
+        let table: toml::Table = text.parse().map_err(|error| unread(text, &error))?;
         let mut settings = Self::default();
         for (key, value) in &table {
             let text = || value.as_str().map(str::to_owned).ok_or_else(|| wrong(key, value, "a text in quotes"));
@@ -87,8 +86,17 @@ impl Settings {
     }
 }
 
+/// The line itself stays unsaid: an address in it may hold a password.
+fn unread(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+}
+
 fn wrong(key: &str, value: impl fmt::Display, right: &str) -> String {
-    format!("{key} = {value} does not fit: write {right}")
+    match key {
+        "authority" => format!("{key} does not fit: write {right}"),
+        key => format!("{key} = {value} does not fit: write {right}"),
+    }
 }
 
 fn unknown(key: &str) -> String {

@@ -2,6 +2,7 @@ mod story;
 
 use crate::access::Access;
 use crate::exit::Exit;
+use crate::holder::time_of;
 use crate::ls;
 use crate::owner::Who;
 use crate::problem::Problem;
@@ -56,7 +57,10 @@ impl Args {
         let read = wait_for(authority.inspect(&resource))?;
         let now = Now::beside(read.now);
         let view = &read.view;
-        let seen = view.lease.as_ref().map(|lease| Seen::new(lease, view.holder.as_ref(), &view.authority, read.now));
+        let seen = view
+            .lease
+            .as_ref()
+            .map(|lease| Seen::new(lease, view.holder.as_ref(), &view.authority, (read.now, time_of(&authority))));
         let ended = seen.as_ref().is_none_or(|seen| seen.standing != Standing::Valid);
         let story = story::read(&authority, &resource, self.rows, ended)?;
         let mut out = Out::new();
@@ -119,7 +123,10 @@ fn about(seen: &Seen<'_>, now: &Now) -> String {
     say("token", clean(&lease.token().to_string()));
     say(if seen.state.is_granted() { "owner" } else { "last owner" }, owner(lease));
     say("since", both(now.wall, since));
-    if let Some((left, ttl)) = seen.left() {
+    if let Some((left, ttl)) = seen.left().filter(|_| seen.at_most) {
+        let why = "renewals are known to this command only since it looked";
+        say("time left", format!("at most {} of {}: {why}", Span(left), Span(ttl)));
+    } else if let Some((left, ttl)) = seen.left() {
         let bar = bar::tint(left, ttl).paint(bar::bar(left, ttl, 24));
         say("time left", format!("{bar} {} of {}", Span(left), Span(ttl)));
     } else if seen.state == State::Expired {
@@ -151,6 +158,7 @@ fn owner(lease: &LeaseRecord) -> String {
 fn over(seen: &Seen<'_>, now: &Now) -> String {
     let ended = |at| format!("since {}", both(now.wall, now.wall_of(at)));
     match (seen.standing, seen.holder) {
+        (Standing::Overdue, Some(_)) if seen.at_most => "none: it was not renewed in time".to_owned(),
         (Standing::Overdue, Some(holder)) => format!("none: the deadline has passed, {}", ended(holder.deadline)),
         (Standing::Ended(why), _) => format!("none: {why}"),
         _ => "none: its session is gone".to_owned(),
@@ -193,7 +201,8 @@ fn next(resource: &ResourceName, seen: Option<&Seen<'_>>, authority: &AuthorityR
     let takeover = format!("tenure takeover {word} --reason TEXT");
     match (seen.state, seen.left()) {
         (State::Held | State::Sealing, Some((left, _))) if who.is_running() == Some(false) => lines.push(format!(
-            "Its process is not there any more, and nobody renews it: free in {}. At once: {takeover}",
+            "Its process is not there any more, and nobody renews it: free in {}{}. At once: {takeover}",
+            if seen.at_most { "at most " } else { "" },
             Span(left)
         )),
         (State::Sealing, _) => lines.push(format!(

@@ -1,6 +1,6 @@
 use crate::access::Access;
 use crate::exit::Exit;
-use crate::holder::{Holder, look, nobody};
+use crate::holder::{Holder, look, nobody, time_of};
 use crate::problem::Problem;
 use crate::reason;
 use crate::receivers::Receivers;
@@ -132,7 +132,7 @@ impl Remove {
             let (resource, sink, actor) = (resource.clone(), self.id.clone(), actor.clone());
             let request = Request::Unenrol { resource, sink, forgotten, actor, reason };
             match wait_for(authority.execute(&request))? {
-                Ok(_) => return self.removed(lease, Holder::of(&read, &setup.who).as_ref()),
+                Ok(_) => return self.removed(lease, Holder::of(&read, time_of(&authority), &setup.who).as_ref()),
                 // The next grant was sealed there in between.
                 Err(Refusal::OldCut { .. }) => {}
                 Err(refusal) => return Err(Problem::failure(refusal)),

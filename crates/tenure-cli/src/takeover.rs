@@ -1,6 +1,6 @@
 use crate::access::Access;
 use crate::exit::Exit;
-use crate::holder::{Holder, look, nobody};
+use crate::holder::{Holder, look, nobody, time_of};
 use crate::problem::Problem;
 use crate::reason;
 use crate::screen::{Out, clean, quoted, say};
@@ -53,7 +53,9 @@ impl Args {
         let (authority, actor) = (setup.existing()?, setup.actor()?);
         for _ in 0..LOOKS_MAX {
             let read = look(&authority, &self.resource)?;
-            let Some(holder) = Holder::of(&read, &setup.who) else { return self.nothing(&read, None) };
+            let Some(holder) = Holder::of(&read, time_of(&authority), &setup.who) else {
+                return self.nothing(&read, None);
+            };
             if self.if_epoch.is_some_and(|epoch| epoch != holder.epoch) {
                 return self.nothing(&read, Some(&holder));
             }
@@ -114,11 +116,12 @@ impl Args {
             out.json(&answer)?;
             return Ok(Exit::Success);
         }
-        let (who, left) = (clean(&holder.who.to_string()), Span(holder.remaining));
+        let (who, left) = (clean(&holder.who.to_string()), holder.left());
         out.line(&format!("Taken from {who}: {}, epoch {epoch}.", clean(resource.as_str())))?;
         out.line(&format!("Held since {}, and for {left} more without a renewal.", holder.since()))?;
         out.line(&format!(
-            "Nobody is stopped by this: the old holder hears of it with its next renewal, at most {left} from now."
+            "Nobody is stopped by this: the old holder hears of it with its next renewal, at most {} from now.",
+            Span(holder.remaining)
         ))?;
         out.line(&match sinks.as_slice() {
             [] => "No receiver is enrolled: nothing refuses what it still sends.".to_owned(),

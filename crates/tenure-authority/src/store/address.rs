@@ -99,20 +99,26 @@ pub fn shared(url: &str) -> String {
     format!("{}:{}{mark}{}", address.scheme(), escaped(&path), kept.join("&"))
 }
 
-/// The address as it may be shown: without a password.
+/// The address as it may be shown: without a password. Whatever is no path of a file may hold one, also where the address
+/// makes no sense.
 #[must_use]
 pub fn shown(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://").filter(|_| is_network(url)) else { return url.to_owned() };
-    let (place, parameters) = rest.split_once('?').map_or((rest, None), |(place, rest)| (place, Some(rest)));
+    if ["sqlite", "memory", "file"].contains(&url.split(':').next().unwrap_or_default()) {
+        return url.to_owned();
+    }
+    let (place, parameters) = url.split_once('?').map_or((url, None), |(place, rest)| (place, Some(rest)));
     // A password may hold an `@`; a host cannot.
     let place = match place.rsplit_once('@') {
-        Some((user, host)) => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        Some((before, host)) => {
+            let (scheme, user) = before.find("://").map_or(("", before), |end| before.split_at(end + 3));
+            format!("{scheme}{}@{host}", user.split(':').next().unwrap_or_default())
+        }
         None => place.to_owned(),
     };
     let open = |parameter: &&str| !parameter.split('=').next().is_some_and(|name| name.ends_with("password"));
     let kept: Vec<&str> = parameters.into_iter().flat_map(|all| all.split('&')).filter(open).collect();
     let mark = if kept.is_empty() { "" } else { "?" };
-    format!("{scheme}://{place}{mark}{}", kept.join("&"))
+    format!("{place}{mark}{}", kept.join("&"))
 }
 
 /// The schemes of stores on a network.

@@ -1,4 +1,5 @@
 use super::DemoError;
+use super::ground::Ground;
 use super::receiver::Kind;
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde_json::Value;
@@ -21,11 +22,21 @@ pub(super) struct Actor {
 const BARRIER: Duration = Duration::from_secs(15);
 
 impl Actor {
-    pub(super) fn enter(name: &'static str, dir: &Path, kind: Kind) -> Result<Self, DemoError> {
+    pub(super) fn enter(
+        name: &'static str,
+        (dir, kind): (&Path, Kind),
+        (ground, resource): (&Ground, &str),
+    ) -> Result<Self, DemoError> {
         let failed = |why: String| DemoError::Worker { name: name.to_owned(), why };
         let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-        let mut child = Command::new(program)
-            .args(["demo-worker", "--name", name, "--receiver", kind.name(), "--dir"])
+        let mut command = Command::new(program);
+        command.args(["demo-worker", "--name", name, "--receiver", kind.name(), "--resource", resource, "--dir"]);
+        // Not among its words, which everybody on this machine can read.
+        match ground {
+            Ground::Own => command.env_remove("TENURE_AUTHORITY"),
+            Ground::Shared(shared) => command.env("TENURE_AUTHORITY", &shared.url),
+        };
+        let mut child = command
             .arg(dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -31,6 +31,8 @@ impl Stored {
     /// Every place at which the fresh run differs; empty when there is none.
     pub(super) fn differences(&self, report: &Report) -> Vec<String> {
         let mut found = Vec::new();
+        // In real time a deadline is where it is.
+        let leave_out = if report.shared.is_some() { Some("deadline") } else { None };
         match self.value.get("scenarios") {
             Some(stored) => {
                 let fresh = published_form(report);
@@ -41,12 +43,13 @@ impl Stored {
                             &format!("{scenario}.{part}"),
                             &stored[scenario][part],
                             &fresh[scenario][part],
+                            leave_out,
                             &mut found,
                         );
                     }
                 }
             }
-            None => compare("", &self.value, &json!(report.summary()), &mut found),
+            None => compare("", &self.value, &json!(report.summary()), leave_out, &mut found),
         }
         found
     }
@@ -66,17 +69,18 @@ fn published_form(report: &Report) -> Value {
     json!({ "unfenced": takeover("none"), "fenced": takeover("high-water"), "expiry_gap": gap })
 }
 
-fn compare(place: &str, stored: &Value, fresh: &Value, found: &mut Vec<String>) {
+fn compare(place: &str, stored: &Value, fresh: &Value, leave_out: Option<&str>, found: &mut Vec<String>) {
     match (stored, fresh) {
         (Value::Object(stored), Value::Object(fresh)) => {
-            for key in stored.keys().chain(fresh.keys().filter(|key| !stored.contains_key(*key))) {
+            let keys = stored.keys().chain(fresh.keys().filter(|key| !stored.contains_key(*key)));
+            for key in keys.filter(|key| leave_out != Some(key.as_str())) {
                 let part = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or(Value::Null);
-                compare(&format!("{place}.{key}"), &part(stored), &part(fresh), found);
+                compare(&format!("{place}.{key}"), &part(stored), &part(fresh), leave_out, found);
             }
         }
         (Value::Array(stored), Value::Array(fresh)) if stored.len() == fresh.len() => {
             for (at, (stored, fresh)) in stored.iter().zip(fresh).enumerate() {
-                compare(&format!("{place}[{at}]"), stored, fresh, found);
+                compare(&format!("{place}[{at}]"), stored, fresh, leave_out, found);
             }
         }
         _ if stored == fresh => {}

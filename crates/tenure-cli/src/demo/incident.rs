@@ -1,13 +1,14 @@
 use super::DemoError;
 use super::actor::Actor;
+use super::ground::Ground;
 use super::receiver::{Kind, Row};
 use super::worker::{AUTHORITY, CLOCK, RESOURCE, TICK};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tenure::authority::{Clock, FileClock, store};
-use tenure::core::decide::Keys;
+use tenure::authority::{Authority, Clock, FileClock, store};
+use tenure::core::decide::{Keys, View};
 use tenure::core::record::Phase;
 use tenure::{ResourceName, blocking};
 
@@ -21,15 +22,18 @@ pub(super) struct Incident {
     pub(super) late_complete: Option<(String, String)>,
     pub(super) lease: LeaseRow,
     pub(super) sink: Row,
+    /// The epoch before the first one: what is shown and compared counts from there.
+    pub(super) base: u64,
 }
 
-/// The authority's row, in ticks.
+/// The authority's row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct LeaseRow {
     resource: String,
     owner: String,
     epoch: u64,
-    deadline: u64,
+    /// In ticks; in real time there are none.
+    deadline: Option<u64>,
     pub(super) result: Option<String>,
 }
 
@@ -41,15 +45,15 @@ impl Incident {
 }
 
 /// A acquires and is stopped; B takes over at A's deadline, writes and completes; A wakes up, writes and completes.
-pub(super) fn takeover(dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
-    let stage = Stage::set(dir, "takeover", kind)?;
+pub(super) fn takeover(ground: &Ground, dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
+    let mut stage = Stage::set(ground, dir, "takeover", kind)?;
     let mut events = Vec::new();
     let mut a = stage.enter("A")?;
-    events.push(("A_acquire", a.order("acquire")?["epoch"].clone()));
+    events.push(("A_acquire", stage.first(&a.order("acquire")?)));
     a.stop()?;
     stage.tick(10)?;
     let mut b = stage.enter("B")?;
-    events.push(("B_acquire", b.order("acquire")?["epoch"].clone()));
+    events.push(("B_acquire", stage.counted(&b.order("acquire")?)));
     events.push(("B_write", b.order("write new")?["verdict"].clone()));
     events.push(("B_complete", b.order("complete new")?["accepted"].clone()));
     b.leave()?;
@@ -64,10 +68,10 @@ pub(super) fn takeover(dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
 }
 
 /// A acquires and is stopped; B takes over and sends nothing yet; A wakes up and writes, B writes, A writes again.
-pub(super) fn gap(dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
-    let stage = Stage::set(dir, "gap", kind)?;
+pub(super) fn gap(ground: &Ground, dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
+    let mut stage = Stage::set(ground, dir, "gap", kind)?;
     let mut a = stage.enter("A")?;
-    a.order("acquire")?;
+    stage.first(&a.order("acquire")?);
     a.stop()?;
     stage.tick(10)?;
     let mut b = stage.enter("B")?;
@@ -86,25 +90,41 @@ pub(super) fn gap(dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
     Ok(incident)
 }
 
-/// One folder with its clock and its two databases.
-struct Stage {
-    dir: PathBuf,
-    kind: Kind,
+/// The name of a scene, and of its folder.
+pub(super) fn scene(what: &str, kind: Kind) -> String {
+    format!("{what}-{}", kind.name())
 }
 
-impl Stage {
-    fn set(dir: &Path, scene: &str, kind: Kind) -> Result<Self, DemoError> {
-        let dir = dir.join(format!("{scene}-{}", kind.name()));
+/// One folder with its receiver, and on a ground of its own with its clock and its authority.
+struct Stage<'a> {
+    ground: &'a Ground,
+    resource: String,
+    dir: PathBuf,
+    kind: Kind,
+    /// The epoch before A's.
+    base: u64,
+}
+
+impl<'a> Stage<'a> {
+    fn set(ground: &'a Ground, dir: &Path, what: &str, kind: Kind) -> Result<Self, DemoError> {
+        let scene = scene(what, kind);
+        let dir = dir.join(&scene);
         std::fs::create_dir(&dir).map_err(|error| DemoError::File { path: dir.clone(), error })?;
-        let stage = Self { dir, kind };
+        let stage = Self { ground, resource: ground.resource(&scene), dir, kind, base: 0 };
         stage.tick(0)?;
-        let url = format!("sqlite:{}?create=true", stage.dir.join(AUTHORITY).display());
-        drop(store::connect(&url, stage.clock()?)?);
+        if let Ground::Own = ground {
+            let url = format!("sqlite:{}?create=true", stage.dir.join(AUTHORITY).display());
+            drop(store::connect(&url, stage.clock()?)?);
+        }
         kind.create(&stage.dir)?;
         Ok(stage)
     }
 
+    /// Moves the clock. In real time the next one to ask waits for the deadline instead.
     fn tick(&self, tick: u32) -> Result<(), DemoError> {
+        if let Ground::Shared(_) = self.ground {
+            return Ok(());
+        }
         let path = self.dir.join(CLOCK);
         let millis = u64::try_from((TICK * tick).as_millis()).unwrap_or(u64::MAX);
         FileClock::set_millis(&path, millis).map_err(|error| DemoError::File { path, error })
@@ -115,7 +135,17 @@ impl Stage {
     }
 
     fn enter(&self, name: &'static str) -> Result<Actor, DemoError> {
-        Actor::enter(name, &self.dir, self.kind)
+        Actor::enter(name, (&self.dir, self.kind), (self.ground, &self.resource))
+    }
+
+    /// A's epoch, from which all others are counted: a store that has retired resources begins above its floor.
+    fn first(&mut self, acquired: &Value) -> Value {
+        self.base = acquired["epoch"].as_u64().unwrap_or_default().saturating_sub(1);
+        self.counted(acquired)
+    }
+
+    fn counted(&self, acquired: &Value) -> Value {
+        json!(acquired["epoch"].as_u64().unwrap_or_default().saturating_sub(self.base))
     }
 
     fn end(
@@ -123,22 +153,27 @@ impl Stage {
         events: Vec<(&'static str, Value)>,
         late_complete: Option<(String, String)>,
     ) -> Result<Incident, DemoError> {
-        let sink = self.kind.row(&self.dir)?;
-        Ok(Incident { kind: self.kind, events, late_complete, lease: self.lease_row()?, sink })
+        let sink = self.kind.row(&self.dir, &self.resource, self.base)?;
+        Ok(Incident { kind: self.kind, events, late_complete, lease: self.lease_row()?, sink, base: self.base })
     }
 
     fn lease_row(&self) -> Result<LeaseRow, DemoError> {
-        let store = store::connect(&format!("sqlite:{}", self.dir.join(AUTHORITY).display()), self.clock()?)?;
-        let keys = Keys { resource: ResourceName::new(RESOURCE).ok(), ..Keys::default() };
-        let view = blocking::wait_for(store.read(&keys))?.view;
-        let lease = view.lease.ok_or_else(|| self.missing())?;
-        let deadline = view.holder.map(|session| Duration::from_nanos(session.deadline.as_nanos()));
-        let ticks = deadline.ok_or_else(|| self.missing())?.as_nanos() / TICK.as_nanos();
+        let (lease, deadline) = match self.ground {
+            Ground::Own => {
+                let url = format!("sqlite:{}", self.dir.join(AUTHORITY).display());
+                let view = self.view(&Authority::new(store::connect(&url, self.clock()?)?))?;
+                let deadline = view.holder.map(|session| Duration::from_nanos(session.deadline.as_nanos()));
+                let ticks = deadline.ok_or_else(|| self.missing())?.as_nanos() / TICK.as_nanos();
+                (view.lease, Some(u64::try_from(ticks).unwrap_or(u64::MAX)))
+            }
+            Ground::Shared(shared) => (self.view(shared.authority())?.lease, None),
+        };
+        let lease = lease.ok_or_else(|| self.missing())?;
         Ok(LeaseRow {
-            resource: lease.resource.to_string(),
+            resource: RESOURCE.to_owned(),
             owner: lease.owner.name.to_string(),
-            epoch: lease.epoch.get(),
-            deadline: u64::try_from(ticks).unwrap_or(u64::MAX),
+            epoch: lease.epoch.get().saturating_sub(self.base),
+            deadline,
             result: match lease.phase {
                 Phase::Completed { outcome } => Some(outcome.to_string()),
                 _ => None,
@@ -146,8 +181,13 @@ impl Stage {
         })
     }
 
+    fn view(&self, authority: &Authority) -> Result<View, DemoError> {
+        let keys = Keys { resource: ResourceName::new(&self.resource).ok(), ..Keys::default() };
+        Ok(blocking::wait_for(authority.store().read(&keys))?.view)
+    }
+
     fn missing(&self) -> DemoError {
-        let why = format!("the row of {RESOURCE} is not there: {}", json!(self.kind.name()));
+        let why = format!("the row of {} is not there: {}", self.resource, json!(self.kind.name()));
         DemoError::NoResult { path: self.dir.join(AUTHORITY), why }
     }
 }

@@ -93,12 +93,13 @@ impl Kind {
         Ok(verdict.name().to_owned())
     }
 
-    /// The document's row, read from the database.
-    pub(super) fn row(self, dir: &Path) -> Result<Row, DemoError> {
+    /// The document's row, read from the database; its epoch is counted from `base`.
+    pub(super) fn row(self, dir: &Path, resource: &str, base: u64) -> Result<Row, DemoError> {
         let connection = Connection::open_with_flags(dir.join(RECEIVER), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let row = connection
-            .query_row("SELECT resource, epoch, value FROM document WHERE resource = $1", [RESOURCE], |row| {
-                Ok(Row { resource: row.get(0)?, epoch: row.get(1)?, value: row.get(2)? })
+            .query_row("SELECT resource, epoch, value FROM document WHERE resource = $1", [resource], |row| {
+                let epoch = row.get::<_, i64>(1)?.saturating_sub_unsigned(base);
+                Ok(Row { resource: RESOURCE.to_owned(), epoch, value: row.get(2)? })
             })
             .optional()?;
         row.ok_or_else(|| DemoError::NoResult { path: dir.join(RECEIVER), why: "nobody wrote the document".into() })

@@ -1,5 +1,6 @@
 use super::incident::Incident;
 use super::timeline::{Lane, Timeline};
+use crate::screen::clean;
 use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write;
@@ -9,6 +10,8 @@ use std::fmt::Write;
 pub(super) struct Report {
     pub(super) takeover: Vec<Incident>,
     pub(super) gap: Vec<Incident>,
+    /// The address of the authority that it was played on, unless that was the demo's own.
+    pub(super) shared: Option<String>,
 }
 
 /// The result of a run, without the events that led to it.
@@ -54,9 +57,12 @@ impl Report {
     pub(super) fn text(&self) -> String {
         let mut text = String::from(
             "Two workers, one document. A acquires it and is stopped (SIGSTOP). B takes over at A's deadline, writes and\n\
-             completes. A wakes up, sends the write that it had prepared, and completes. Real processes, real SQLite files;\n\
-             time is a clock in a file that all processes share.\n\n",
+             completes. A wakes up, sends the write that it had prepared, and completes. Real processes, real SQLite files;\n",
         );
+        text += &match &self.shared {
+            None => "time is a clock in a file that all processes share.\n\n".to_owned(),
+            Some(url) => format!("the authority is {}, in real time.\n\n", clean(url)),
+        };
         text += &self.takeover_timeline().draw();
         text += "\n  receiver     A's late write   A's late completion   authority says   document holds\n";
         for incident in &self.takeover {
@@ -101,14 +107,28 @@ impl Report {
         text
     }
 
-    fn takeover_timeline(&self) -> Timeline {
-        let mut timeline = Timeline::new("worker A", "worker B");
-        timeline.at(0, Lane::Left, "acquires: epoch 1, until tick 10");
+    /// The column of a timeline: its name, A's deadline, and when A wakes up.
+    const fn times(&self) -> [&'static str; 3] {
+        if self.shared.is_some() { ["time", "2 s", "then"] } else { ["tick", "10", "11"] }
+    }
+
+    /// How every timeline begins.
+    fn beginning(&self, incidents: &[Incident]) -> Timeline {
+        let [unit, deadline, _] = self.times();
+        let first = incidents.first().map_or(1, |incident| incident.base + 1);
+        let until = if self.shared.is_some() { "for 2 s" } else { "until tick 10" };
+        let mut timeline = Timeline::new(unit, "worker A", "worker B");
+        timeline.at("0", Lane::Left, &format!("acquires: epoch {first}, {until}"));
         timeline.then(Lane::Left, "stopped (SIGSTOP)");
-        timeline.at(10, Lane::Right, "acquires at the deadline: epoch 2");
+        timeline.at(deadline, Lane::Right, &format!("acquires at the deadline: epoch {}", first + 1));
+        timeline
+    }
+
+    fn takeover_timeline(&self) -> Timeline {
+        let mut timeline = self.beginning(&self.takeover);
         timeline.then(Lane::Right, "writes \"new\": written");
         timeline.then(Lane::Right, "completes: accepted, and leaves");
-        timeline.at(11, Lane::Left, "wakes up (SIGCONT)");
+        timeline.at(self.times()[2], Lane::Left, "wakes up (SIGCONT)");
         for incident in &self.takeover {
             let (verdict, kind) = (incident.verdict("A_write"), incident.kind.name());
             timeline.then(Lane::Left, &format!("writes \"old\" to {kind}: {verdict}"));
@@ -118,11 +138,8 @@ impl Report {
     }
 
     fn gap_timeline(&self) -> Timeline {
-        let mut timeline = Timeline::new("worker A", "worker B");
-        timeline.at(0, Lane::Left, "acquires: epoch 1, until tick 10");
-        timeline.then(Lane::Left, "stopped (SIGSTOP)");
-        timeline.at(10, Lane::Right, "acquires at the deadline: epoch 2");
-        timeline.at(11, Lane::Left, "wakes up (SIGCONT)");
+        let mut timeline = self.beginning(&self.gap);
+        timeline.at(self.times()[2], Lane::Left, "wakes up (SIGCONT)");
         for (event, lane, value) in
             [("A_write_1", Lane::Left, "old"), ("B_write", Lane::Right, "new"), ("A_write_2", Lane::Left, "old")]
         {

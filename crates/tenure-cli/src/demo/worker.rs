@@ -1,3 +1,4 @@
+use super::ground::TTL;
 use super::receiver::Kind;
 use crate::exit::Exit;
 use serde_json::{Value, json};
@@ -18,6 +19,9 @@ pub(super) const CLOCK: &str = "clock";
 pub(super) const TICK: Duration = Duration::from_secs(1);
 const LEASE_TICKS: u32 = 10;
 
+/// How long a shared authority may take to give the resource to the next one.
+const WAIT_MAX: Duration = Duration::from_secs(12);
+
 /// What the demo tells one of its workers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -26,7 +30,12 @@ pub(crate) struct Args {
     #[arg(long)]
     receiver: Kind,
     #[arg(long)]
+    resource: String,
+    #[arg(long)]
     dir: PathBuf,
+    /// Without one, the file in the folder, on the clock in the folder.
+    #[arg(long, env = "TENURE_AUTHORITY", hide_env_values = true)]
+    authority: Option<String>,
 }
 
 impl Args {
@@ -72,9 +81,15 @@ type Error = Box<dyn std::error::Error>;
 
 impl<'a> Worker<'a> {
     fn start(args: &'a Args) -> Result<Self, Error> {
-        let clock = Clock::File(FileClock::open(args.dir.join(CLOCK))?);
-        let url = format!("sqlite:{}", args.dir.join(AUTHORITY).display());
-        let tenure = wait_for(Tenure::builder().owner(&args.name).clock(clock).connect(&url))?;
+        let builder = Tenure::builder().owner(&args.name);
+        let tenure = match &args.authority {
+            Some(url) => wait_for(builder.connect(url))?,
+            None => {
+                let clock = Clock::File(FileClock::open(args.dir.join(CLOCK))?);
+                let url = format!("sqlite:{}", args.dir.join(AUTHORITY).display());
+                wait_for(builder.clock(clock).connect(&url))?
+            }
+        };
         Ok(Self { args, tenure, lease: None, prepared: None })
     }
 
@@ -82,7 +97,10 @@ impl<'a> Worker<'a> {
         match order.split_once(' ') {
             None if order == "acquire" => self.acquire(),
             None if order == "leave" => {
-                self.lease = None;
+                // One that is lost cannot be given up, and need not be.
+                if let Some(lease) = self.lease.take() {
+                    let _ = wait_for(lease.release());
+                }
                 Ok(json!({ "left": true }))
             }
             Some(("write", value)) => self.write(value),
@@ -92,7 +110,12 @@ impl<'a> Worker<'a> {
     }
 
     fn acquire(&mut self) -> Result<Value, Error> {
-        let mut wish = self.tenure.acquire(RESOURCE).ttl(TICK * LEASE_TICKS).wait(Duration::ZERO);
+        // In real time the deadline is waited for here.
+        let (ttl, wait) = match self.args.authority {
+            Some(_) => (TTL, WAIT_MAX),
+            None => (TICK * LEASE_TICKS, Duration::ZERO),
+        };
+        let mut wish = self.tenure.acquire(self.args.resource.as_str()).ttl(ttl).wait(wait);
         if let Some(sink) = self.args.receiver.sink(&self.args.dir)? {
             wish = wish.sink(sink);
         }

@@ -17,6 +17,8 @@ pub(super) enum Verdict {
     Ok,
     Warn,
     Fail,
+    /// It could not be looked at from here.
+    Unseen,
 }
 
 impl Verdict {
@@ -25,13 +27,14 @@ impl Verdict {
             Self::Ok => "ok",
             Self::Warn => "warn",
             Self::Fail => "fail",
+            Self::Unseen => "unseen",
         }
     }
 
     pub(super) const fn tint(self) -> Tint {
         match self {
             Self::Ok => Tint::Good,
-            Self::Warn => Tint::Warn,
+            Self::Warn | Self::Unseen => Tint::Warn,
             Self::Fail => Tint::Bad,
         }
     }
@@ -48,6 +51,10 @@ impl Finding {
 
     pub(super) fn fail(name: &'static str, says: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { name, verdict: Verdict::Fail, says: says.into(), advice: Some(advice.into()) }
+    }
+
+    pub(super) fn unseen(name: &'static str, says: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Unseen, says: says.into(), advice: Some(advice.into()) }
     }
 
     pub(super) fn json(&self) -> Value {

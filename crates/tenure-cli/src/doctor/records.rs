@@ -1,6 +1,7 @@
 //! Whether the authority answers, and whether what it holds makes sense.
 
 use super::finding::Finding;
+use super::place;
 use crate::access::Setup;
 use crate::problem::Problem;
 use crate::span::Span;
@@ -22,22 +23,32 @@ const SESSIONS_MAX: usize = 1_000;
 /// How many names a finding lists.
 const NAMES_MAX: usize = 5;
 
-/// Opens the authority, in a bounded time.
+/// Opens the authority and asks it once, in a bounded time.
 pub(super) fn open(setup: &Setup, named_by: &str) -> Result<(Authority, Finding), Finding> {
     let (tell, told) = mpsc::channel();
     let asked = setup.clone();
     std::thread::spawn(move || {
         // Nobody listens any more after the bound.
-        let _ = tell.send(asked.existing());
+        let _ = tell.send(asked.existing().and_then(|authority| {
+            let before = BootClock.now_nanos();
+            wait_for(authority.store().read(&Keys::default()))?;
+            Ok((authority, Duration::from_nanos(BootClock.now_nanos().saturating_sub(before))))
+        }));
     });
-    let at = format!("{} (named by {named_by})", setup.url);
+    let at = format!("{} (named by {named_by})", setup.shown_url());
     match told.recv_timeout(PATIENCE) {
-        Ok(Ok(authority)) => Ok((authority, Finding::ok("authority", format!("{at} answers")))),
+        Ok(Ok((authority, _))) if place::path_of(&setup.url).is_some() => {
+            Ok((authority, Finding::ok("authority", format!("{at} answers"))))
+        }
+        Ok(Ok((authority, took))) => {
+            let says = format!("{at} answers; to connect and read took {:?}", rounded(took));
+            Ok((authority, Finding::ok("authority", says)))
+        }
         Ok(Err(problem)) => Err(Finding::fail("authority", format!("{at}: {problem}"), advice(setup))),
         Err(_) => Err(Finding::fail(
             "authority",
             format!("{at} gave no answer within {}", Span(PATIENCE)),
-            "see whether the disk hangs, or a stopped process holds the file",
+            "see whether the disk or the network hangs, or a stopped process holds the file",
         )),
     }
 }
@@ -76,11 +87,15 @@ fn readings(authority: &Authority) -> Result<(Duration, AuthorityRecord), Proble
 }
 
 fn speed(latency: Duration) -> Finding {
-    let says = format!("a reading takes {:?}", Duration::from_micros(u64::try_from(latency.as_micros()).unwrap_or(0)));
+    let says = format!("a reading takes {:?}", rounded(latency));
     if latency > Duration::from_millis(250) {
-        return Finding::warn("speed", says, "see what else uses the disk: renewals wait as long");
+        return Finding::warn("speed", says, "see what else uses the disk or the network: renewals wait as long");
     }
     Finding::ok("speed", says)
+}
+
+fn rounded(span: Duration) -> Duration {
+    Duration::from_micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
 }
 
 fn quarantine(authority: &Authority, record: &AuthorityRecord) -> Result<Finding, Problem> {

@@ -1,6 +1,7 @@
 use super::Holder;
 use crate::owner::Who;
 use std::time::Duration;
+use tenure::authority::TimeSource;
 use tenure::core::decide::Refusal;
 use tenure::core::record::Owner;
 use tenure::core::{InstanceId, OwnerName};
@@ -14,7 +15,8 @@ fn held_by(who: &Who) -> Holder {
         remaining: Duration::from_secs(87),
         sealing: false,
     };
-    Holder::refusing(&ResourceName::new("tenant:42").unwrap(), &refusal, &Who::here(Some("nightly"))).unwrap()
+    Holder::refusing(&ResourceName::new("tenant:42").unwrap(), &refusal, TimeSource::Host, &Who::here(Some("nightly")))
+        .unwrap()
 }
 
 /// A service that is started again after a crash is refused by the lease of its own dead process. Told only "busy", it was

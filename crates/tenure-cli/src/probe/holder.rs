@@ -23,7 +23,8 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 /// The holder of one worker's lease; the probe itself starts it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[arg(long)]
+    /// Not among its words, which everybody on this machine can read.
+    #[arg(long, env = "TENURE_AUTHORITY", hide_env_values = true)]
     authority: String,
     #[arg(long)]
     owner: String,
@@ -120,7 +121,7 @@ impl Holder {
         };
         let failed = |error| Problem::failure(format_args!("the holder of a lease cannot be started: {error}"));
         let mut command = Command::new("/proc/self/exe");
-        command.args(["probe-holder", "--authority", &lease.url, "--owner", owner]);
+        command.args(["probe-holder", "--owner", owner]).env("TENURE_AUTHORITY", &lease.url);
         command.args(["--resource", &lease.resource, "--ttl", &format!("{}ms", lease.ttl.as_millis())]);
         command.args(["--wait", &format!("{}ms", wait.as_millis())]);
         lease.sinks.iter().for_each(|sink| {

@@ -34,7 +34,7 @@ struct Shown<'a> {
 #[derive(Serialize)]
 struct Lease<'a> {
     resource: &'a str,
-    authority: &'a str,
+    authority: String,
     ttl_ms: u128,
     sinks: &'a [String],
     ended_by: &'static str,
@@ -80,7 +80,7 @@ impl<'a> Report<'a> {
         };
         let lease = self.plan.lease.as_ref().map(|LeasePlan { url, resource, ttl, sinks, expires }| Lease {
             resource,
-            authority: url,
+            authority: tenure::authority::store::shown(url),
             ttl_ms: ttl.as_millis(),
             sinks,
             ended_by: if *expires { "expiry" } else { "revocation" },

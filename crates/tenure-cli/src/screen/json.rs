@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tenure::authority::Recorded;
 use tenure::core::record::{LeaseRecord, Owner, Phase, Standing};
 
-/// A resource. `owner`, `epoch`, `grant`, `since` and `session` are of its newest grant, whether it stands or not; `holder`
+/// A resource. `remaining_at_most` is true where the store has no clock of its own. `owner`, `epoch`, `grant`, `since` and `session` are of its newest grant, whether it stands or not; `holder`
 /// is null unless it does, and says what every verb says of a holder.
 pub(crate) fn lease(seen: &Seen<'_>, now: &Now, me: &Who) -> Value {
     let lease = seen.lease;
@@ -30,6 +30,7 @@ pub(crate) fn lease(seen: &Seen<'_>, now: &Now, me: &Who) -> Value {
         "since_ms": millis(now.store.since(&lease.since)),
         "session": session(seen, now),
         "remaining_ms": seen.left().map(|(left, _)| millis(left)),
+        "remaining_at_most": seen.left().map(|_| seen.at_most),
         "receivers": receivers(lease),
         "outcome": outcome,
         "cut": cut,

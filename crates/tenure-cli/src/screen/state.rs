@@ -2,6 +2,7 @@
 
 use super::Tint;
 use std::time::Duration;
+use tenure::authority::TimeSource;
 use tenure::core::record::{AuthorityRecord, LeaseRecord, Phase, SessionRecord, Standing};
 use tenure::core::{AuthorityClock, Instant};
 
@@ -68,6 +69,9 @@ pub(crate) struct Seen<'a> {
     pub(crate) holder: Option<&'a SessionRecord>,
     pub(crate) standing: Standing,
     pub(crate) state: State,
+    /// Whether what is left is less than it seems: the store has no clock of its own, and this process has not watched
+    /// since the newest renewal.
+    pub(crate) at_most: bool,
     now: Instant<AuthorityClock>,
 }
 
@@ -76,10 +80,11 @@ impl<'a> Seen<'a> {
         lease: &'a LeaseRecord,
         holder: Option<&'a SessionRecord>,
         authority: &AuthorityRecord,
-        now: Instant<AuthorityClock>,
+        (now, source): (Instant<AuthorityClock>, TimeSource),
     ) -> Self {
         let standing = SessionRecord::standing(holder, authority, now);
-        Self { lease, holder, standing, state: State::of(lease, standing), now }
+        let at_most = source == TimeSource::Observed;
+        Self { lease, holder, standing, state: State::of(lease, standing), at_most, now }
     }
 
     /// What is left until the session's deadline, and its ttl, while the grant is in force.

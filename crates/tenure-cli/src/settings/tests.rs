@@ -25,5 +25,20 @@ fn a_value_that_does_not_fit_is_named_with_what_would() {
         let refused = Settings::parse(text).unwrap_err();
         assert!(refused.contains(right), "{refused}");
     }
-    assert!(Settings::parse("authority = ").unwrap_err().contains("line 1"));
+    assert!(Settings::parse("\nauthority = ").unwrap_err().contains("line 2: "));
+}
+
+/// A file with a slip in it is shown to whoever helps.
+#[test]
+fn a_slip_does_not_show_the_password() {
+    for text in [
+        "authority = \"postgres://u:hunter2@h/d",
+        "authority = postgres://u:hunter2@h/d",
+        "authority = [\"postgres://u:hunter2@h/d\"]",
+        "authority = \"redis://:hunter2@h\" owner = \"x\"",
+        "authority = { url = \"redis://:hunter2@h\" }",
+    ] {
+        let refused = Settings::parse(text).unwrap_err();
+        assert!(!refused.contains("hunter2") && !refused.is_empty(), "{refused}");
+    }
 }

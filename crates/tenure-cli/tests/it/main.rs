@@ -16,3 +16,4 @@ mod restore;
 mod rig;
 mod run;
 mod silence;
+mod stores;

@@ -1,17 +1,18 @@
 //! Authorities that fall silent: not refused, not closed, only no answer.
 
+pub(crate) mod cable;
+pub(crate) mod distant;
 pub(crate) mod dropped;
 pub(crate) mod held;
 pub(crate) mod process;
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
+use tenure::authority::BootClock;
 
-/// An authority's file that can fall silent and be mended again. Dropping it leaves nothing behind.
+/// An authority that can fall silent and be mended again. Dropping it leaves nothing behind.
 pub(crate) trait Rig {
-    /// Where the authority's file is, or will be.
-    fn path(&self) -> PathBuf;
-
     /// From when this returns on, nobody who writes gets an answer.
     fn silence(&mut self);
 
@@ -19,7 +20,31 @@ pub(crate) trait Rig {
     fn mend(&mut self);
 
     /// The address of the authority, which is made when it is first used.
-    fn authority_url(&self) -> String {
+    fn authority_url(&self) -> String;
+
+    /// The address at which it never falls silent, for whoever judges; read after it was mended.
+    fn judges_url(&self) -> String {
+        self.authority_url()
+    }
+
+    /// The command at the place where the silence is.
+    fn place(&self, command: Command) -> Command {
+        command
+    }
+
+    /// The clock of the authority's deadlines, in nanoseconds, never less than it is.
+    fn now(&self) -> u64 {
+        BootClock.now_nanos()
+    }
+}
+
+/// One with its authority in a file.
+pub(crate) trait FileRig: Rig {
+    /// Where the authority's file is, or will be.
+    fn path(&self) -> PathBuf;
+
+    /// The file's address.
+    fn file_url(&self) -> String {
         format!("sqlite:{}?create=true", self.path().display())
     }
 }

@@ -3,7 +3,7 @@
 use crate::rig::dropped::Dropped;
 use crate::rig::held::{self, Held};
 use crate::rig::process::{Process, job, say, wait_for_go};
-use crate::rig::{Rig, until};
+use crate::rig::{FileRig, Rig, until};
 use std::path::Path;
 use std::time::Duration;
 use tenure::blocking;
@@ -44,7 +44,7 @@ fn write(path: &Path) {
     }
 }
 
-fn answers_then_is_silent_then_answers(entry: &str, rig: &mut dyn Rig) {
+fn answers_then_is_silent_then_answers(entry: &str, rig: &mut dyn FileRig) {
     let mut writer = Process::start(entry, WRITE, &rig.path());
     assert_eq!(writer.hear(), "open");
     for _ in 0..2 {

@@ -9,12 +9,23 @@ use tenure::core::record::Transition;
 /// A folder with an authority and receivers, and the command as a user types it there.
 pub(crate) struct Site {
     folder: TempDir,
+    /// The authority's address, unless it is a file in the folder.
+    url: Option<String>,
 }
 
 impl Site {
     /// With an authority that has held nothing yet.
     pub(crate) fn new() -> Self {
-        let site = Self { folder: tempfile::tempdir().unwrap() };
+        Self::of(None)
+    }
+
+    /// The same on the authority at an address.
+    pub(crate) fn on(url: String) -> Self {
+        Self::of(Some(url))
+    }
+
+    fn of(url: Option<String>) -> Self {
+        let site = Self { folder: tempfile::tempdir().unwrap(), url };
         drop(site.worker("maker"));
         site
     }
@@ -24,7 +35,7 @@ impl Site {
     }
 
     pub(crate) fn authority(&self) -> String {
-        format!("sqlite:{}", self.path("authority.db").display())
+        self.url.clone().unwrap_or_else(|| format!("sqlite:{}", self.path("authority.db").display()))
     }
 
     /// The address of a receiver of files, which is made here; it is also its id.
@@ -43,7 +54,7 @@ impl Site {
 
     /// A worker in this process, which holds on until it is dropped.
     pub(crate) fn worker(&self, name: &str) -> Tenure {
-        let url = format!("{}?create=true", self.authority());
+        let url = made(&self.authority());
         wait_for(tenure::Tenure::builder().owner(name).connect(&url)).unwrap().into()
     }
 
@@ -78,6 +89,11 @@ impl Site {
         let rows = wait_for(worker.authority().store().history(tenure::authority::HistoryQuery::default())).unwrap();
         rows.into_iter().map(|row| row.transition).collect()
     }
+}
+
+/// An address that makes its store.
+pub(crate) fn made(url: &str) -> String {
+    format!("{url}{}create=true", if url.contains('?') { '&' } else { '?' })
 }
 
 /// A program to which every signal does what it usually does: whoever runs the tests in the background may have some

@@ -72,3 +72,22 @@ fn a_shared_address_is_absolute_and_makes_nothing() {
     assert_eq!(shared("memory:"), "memory:");
     assert_eq!(shared("no address"), "no address");
 }
+
+#[test]
+fn what_is_shown_holds_no_password() {
+    for (url, expected) in [
+        ("postgres://alice:s3cret@db:5432/jobs?sslmode=require", "postgres://alice@db:5432/jobs?sslmode=require"),
+        ("postgres://alice@db/jobs?password=s3cret&create=true", "postgres://alice@db/jobs?create=true"),
+        ("redis://:s3cret@host/3", "redis://@host/3"),
+        ("redis+sentinel://u:a@s3cret@h1,h2/main?sentinel_password=s3cret", "redis+sentinel://u@h1,h2/main"),
+        ("etcds://root:s3cret@e1,e2?name=x", "etcds://root@e1,e2?name=x"),
+        ("etcd://e1:2379,e2:2379", "etcd://e1:2379,e2:2379"),
+        // What is no address is shown all the same, to be corrected.
+        ("postgres:alice:s3cret@db", "postgres@db"),
+        ("mysql://root:s3cret@db/x", "mysql://root@db/x"),
+        ("alice:s3cret@db", "alice@db"),
+        ("sqlite:/srv/a:b@c.db?create=true", "sqlite:/srv/a:b@c.db?create=true"),
+    ] {
+        assert_eq!(super::shown(url), expected);
+    }
+}

@@ -10,7 +10,7 @@
 use super::fault::Fault;
 use super::link::{Lane, Server, Wire, connect};
 use crate::StoreError;
-use crate::store::{Wake, Wakes};
+use crate::store::{Hint, Wake, Wakes};
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -97,13 +97,8 @@ impl Waiting {
         } else if said == "*" {
             self.wakes.tell_all();
         } else if let Some((hint, Ok(resource))) = said.split_at_checked(1).map(|(hint, name)| (hint, name.parse())) {
-            self.tell(&resource, hint);
+            self.wakes.tell(&resource, Hint::from_code(hint));
         }
-    }
-
-    /// The resource has changed. What is known of it now stands in the letter: `f` free, `t` taken, `u` nothing.
-    fn tell(&self, resource: &ResourceName, _hint: &str) {
-        self.wakes.tell(resource);
     }
 
     /// Whether the connection has heard what was said to it; `None`: nothing came yet.

@@ -2,7 +2,7 @@ use super::*;
 
 fn differences(stored: &Value, fresh: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    compare("", stored, fresh, &mut found);
+    compare("", stored, fresh, None, &mut found);
     found
 }
 
@@ -16,6 +16,14 @@ fn a_difference_is_named_by_its_place() {
         ["a[1].b: stored \"old\", now \"new\"", "gone: stored true, now null", "came: stored null, now 1"]
     );
     assert_eq!(differences(&json!([1]), &json!([1, 2])).len(), 1);
+}
+
+#[test]
+fn what_is_left_out_is_not_compared_at_any_depth() {
+    let (stored, fresh) = (json!([{ "deadline": 20, "epoch": 2 }]), json!([{ "deadline": null, "epoch": 3 }]));
+    let mut found = Vec::new();
+    compare("", &stored, &fresh, Some("deadline"), &mut found);
+    assert_eq!(found, ["[0].epoch: stored 2, now 3"]);
 }
 
 #[test]

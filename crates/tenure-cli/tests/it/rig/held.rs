@@ -1,7 +1,7 @@
 //! Silence that needs no rights: a stopped process holds the file's write.
 
-use super::Rig;
 use super::process::{Process, say, wait_for_go};
+use super::{FileRig, Rig};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -22,9 +22,15 @@ impl Held {
     }
 }
 
-impl Rig for Held {
+impl FileRig for Held {
     fn path(&self) -> PathBuf {
         self.dir.path().join("authority.db")
+    }
+}
+
+impl Rig for Held {
+    fn authority_url(&self) -> String {
+        self.file_url()
     }
 
     fn silence(&mut self) {

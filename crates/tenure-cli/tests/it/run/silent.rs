@@ -2,13 +2,14 @@
 //! deadline, which nobody can ask for by then.
 
 use super::{Running, account, is_alive, pid};
+use crate::rig::distant::Distant;
 use crate::rig::dropped::Dropped;
 use crate::rig::held::Held;
 use crate::rig::{Rig, until};
 use crate::site::Site;
+use crate::stores::Kind;
 use rustix::process::Pid;
 use std::time::Duration;
-use tenure::authority::BootClock;
 use tenure::blocking::wait_for;
 use tenure::core::ResourceName;
 
@@ -38,30 +39,29 @@ fn drill(rig: &mut dyn Rig, site: &Site, round: usize) -> Vec<Duration> {
         let url = rig.authority_url();
         let args =
             ["run", "--json", "--authority", &url, "--resource", &resource, "--ttl", "2s", "--", "sh", &path, &mark];
-        let run = Running::start(site.command(&args));
+        let run = Running::start(rig.place(site.command(&args)));
         (resource, run)
     };
     let mut runs: Vec<_> = (0..AT_ONCE).map(start).collect();
     let groups: Vec<Vec<Pid>> = runs.iter_mut().map(|(_, run)| run.hear("up ").split(' ').map(pid).collect()).collect();
     rig.silence();
-    let clock = BootClock;
     let mut gone = [0_u64; AT_ONCE];
     until("every process of every command is gone", || {
         for (at, group) in gone.iter_mut().zip(&groups).filter(|(at, _)| **at == 0) {
             if !group.iter().any(|pid| is_alive(*pid)) {
-                *at = clock.now_nanos();
+                *at = rig.now();
             }
         }
         !gone.contains(&0)
     });
     // A renewal that is under way still must find its deadline passed: nothing but the past may count below.
     let latest = gone.iter().max().unwrap() + 2_000_000_000;
-    until("every deadline has passed", || clock.now_nanos() > latest);
+    until("every deadline has passed", || rig.now() > latest);
     rig.mend();
     let judged = runs.into_iter().zip(gone).map(|((resource, run), gone)| {
         let said = run.end().ended(76);
         assert!(account(&said)["ended"]["before_deadline_us"].as_u64().is_some(), "{said:#?}");
-        let deadline = deadline(&rig.authority_url(), &resource);
+        let deadline = deadline(&rig.judges_url(), &resource);
         let left = deadline.checked_sub(gone);
         left.map(Duration::from_nanos).unwrap_or_else(|| panic!("{resource}: {} µs late", (gone - deadline) / 1000))
     });
@@ -98,4 +98,23 @@ fn the_last_process_is_gone_before_the_deadline_when_a_stopped_writer_holds_the_
     let _alone = super::alone();
     let (mut rig, site) = (Held::start(), Site::new());
     report("a stopped writer", drill(&mut rig, &site, 0));
+}
+
+/// The same with a server behind the cable: connections stay open, and nothing comes back.
+fn a_server_behind_the_cable(kind: Kind, port: u16) {
+    let _alone = super::alone();
+    let (mut rig, site) = (Distant::to(&kind.fresh().unwrap(), port), Site::new());
+    let rounds = tries(5).div_ceil(AT_ONCE);
+    let what = format!("{kind:?} behind dropped packets");
+    report(&what, (0..rounds).flat_map(|round| drill(&mut rig, &site, round)).collect());
+}
+
+#[test]
+fn the_last_process_is_gone_before_the_deadline_when_redis_is_behind_dropped_packets() {
+    a_server_behind_the_cable(Kind::Redis, tenure_servers::Redis::shared().port());
+}
+
+#[test]
+fn the_last_process_is_gone_before_the_deadline_when_postgres_is_behind_dropped_packets() {
+    a_server_behind_the_cable(Kind::Postgres, tenure_servers::Postgres::shared().port());
 }
