@@ -1,6 +1,9 @@
 //! The store in etcd, on real servers.
 
 mod contract;
+mod expiry;
+mod faults;
+mod sharing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
