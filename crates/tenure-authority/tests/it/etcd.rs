@@ -21,5 +21,5 @@ fn fresh_on(server: &str, more: &str) -> String {
 }
 
 fn made(url: &str, clock: Clock) -> Arc<dyn Store> {
-    connect(url, clock).unwrap_or_else(|error| panic!("{error}"))
+    connect(url, clock).expect("an address")
 }
