@@ -1,6 +1,9 @@
 //! The store in etcd, on real servers.
 
 mod contract;
+mod expiry;
+mod faults;
+mod sharing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,5 +21,5 @@ fn fresh_on(server: &str, more: &str) -> String {
 }
 
 fn made(url: &str, clock: Clock) -> Arc<dyn Store> {
-    connect(url, clock).unwrap_or_else(|error| panic!("{error}"))
+    connect(url, clock).expect("an address")
 }

@@ -94,7 +94,8 @@ async fn keep_alive(shared: &Shared, body: &str) -> Result<HashMap<i64, u64>, Fa
     Ok(left)
 }
 
-async fn grant(shared: &Shared, span: Duration) -> Option<i64> {
+/// A lease of at least this span.
+pub(super) async fn grant(shared: &Shared, span: Duration) -> Option<i64> {
     #[derive(Deserialize)]
     struct Granted {
         #[serde(rename = "ID")]

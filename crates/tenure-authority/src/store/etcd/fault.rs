@@ -57,7 +57,8 @@ impl Fault {
 
     pub(super) fn is_unauthenticated(&self) -> bool {
         matches!(self, Self::Said { code: 16, .. })
-            || matches!(self, Self::Said { message, .. } if message.contains("invalid auth token"))
+            || matches!(self, Self::Said { message, .. }
+                if message.contains("invalid auth token") || message.contains("revision of auth store is old"))
     }
 
     /// Whether a revision that was asked for is not kept any more.

@@ -3,6 +3,7 @@
 //! It does not fit into one transaction. So it is written beside the store, into a part of its own, where nobody looks;
 //! then one transaction moves the store there, provided that its history is still empty.
 
+use super::alive;
 use super::document::{self, Charter};
 use super::keys::Keyspace;
 use super::message::{Compare, OPS_MAX, Op, Txn};
@@ -30,13 +31,13 @@ pub(super) async fn import(shared: &Shared, content: &Import) -> Result<SwapOutc
     let part = format!("{:032x}", crate::random_bits()?);
     let aside = Keyspace::new(&shared.client.settings().name, &part);
     let record = content.authority(&own.record, now);
-    let charter = Charter {
-        part,
-        quarantine: record.quarantined_until.map(|until| until.since(&now)),
-        record: record.clone(),
-        is_marked: false,
+    let quarantine = record.quarantined_until.map(|until| until.since(&now));
+    let lease = match quarantine.filter(|_| shared.observed.is_real()) {
+        Some(span) => alive::grant(shared, span).await,
+        None => None,
     };
-    let moved = Txn {
+    let charter = Charter { part, quarantine, record: record.clone(), is_marked: lease.is_some() };
+    let mut moved = Txn {
         compare: vec![
             Compare::Changed(entry.key.clone(), entry.changed),
             Compare::Value(head.key.clone(), head.value.clone()),
@@ -47,6 +48,9 @@ pub(super) async fn import(shared: &Shared, content: &Import) -> Result<SwapOutc
         ],
         failure: Vec::new(),
     };
+    if lease.is_some() {
+        moved.success.push(Op::Put { key: aside.quarantine(), value: String::new(), lease });
+    }
     let outcome = match fill(shared, &aside, content, now).await {
         Ok(()) => {
             let before = shared.identity.highest();

@@ -222,12 +222,12 @@ impl<'store> Snapshot<'store> {
     async fn read(&self, ranges: impl IntoIterator<Item = Range>) -> Result<Vec<Vec<Entry>>, StoreError> {
         match self.shared.read(&Txn::reading(ranges)).await {
             Ok(answered) => Ok(answered.read),
-            Err(fault) if fault.is_compacted() => Err(Self::overtaken(fault)),
+            Err(fault) if fault.is_compacted() => Err(Self::overtaken(&fault)),
             Err(fault) => Err(self.shared.error(fault)),
         }
     }
 
-    fn overtaken(fault: Fault) -> StoreError {
+    fn overtaken(fault: &Fault) -> StoreError {
         StoreError::Unavailable(format!("the store was compacted while it was being listed ({fault:?}): try again"))
     }
 }

@@ -41,6 +41,8 @@ struct Sight {
     changed: u64,
     /// What follows: the deadline of a Live session, the instant of the end of an ended one, the end of a quarantine.
     instant: Instant<AuthorityClock>,
+    /// Whether this process has made the change, and so knows the instant better than etcd's own leases do.
+    is_own: bool,
 }
 
 impl Observed {
@@ -81,10 +83,11 @@ impl Observed {
             SessionState::Live => now.after(record.ttl.get()),
             SessionState::Ended { .. } => now,
         };
-        let instant = self.sights().see(record.id, changed, first);
+        let sight = self.sights().see(record.id, changed, first);
         match &mut record.state {
-            SessionState::Live => record.deadline = if is_gone { instant.min(now) } else { instant },
-            SessionState::Ended { at, .. } => *at = instant,
+            SessionState::Live if is_gone && !sight.is_own => record.deadline = sight.instant.min(now),
+            SessionState::Live => record.deadline = sight.instant,
+            SessionState::Ended { at, .. } => *at = sight.instant,
         }
         record
     }
@@ -95,7 +98,7 @@ impl Observed {
             SessionState::Live => record.deadline,
             SessionState::Ended { at, .. } => at,
         };
-        self.sights().young.insert(record.id, Sight { changed, instant });
+        self.sights().young.insert(record.id, Sight { changed, instant, is_own: true });
     }
 
     /// The store's own record as it stands for this process. `is_gone`: etcd has removed the quarantine's key.
@@ -110,9 +113,9 @@ impl Observed {
         record.quarantined_until = charter.quarantine.map(|span| {
             let mut sights = self.sights();
             let known = sights.charter.filter(|sight| sight.changed == changed);
-            let sight = known.unwrap_or_else(|| Sight { changed, instant: now.after(span) });
+            let sight = known.unwrap_or_else(|| Sight { changed, instant: now.after(span), is_own: false });
             sights.charter = Some(sight);
-            if is_gone { sight.instant.min(now) } else { sight.instant }
+            if is_gone && !sight.is_own { sight.instant.min(now) } else { sight.instant }
         });
         record
     }
@@ -120,7 +123,7 @@ impl Observed {
     /// This process has changed the store's own record itself.
     pub(super) fn made_authority(&self, record: &AuthorityRecord, changed: u64) {
         if let Some(instant) = record.quarantined_until {
-            self.sights().charter = Some(Sight { changed, instant });
+            self.sights().charter = Some(Sight { changed, instant, is_own: true });
         }
     }
 
@@ -130,26 +133,22 @@ impl Observed {
 }
 
 impl Sights {
-    fn see(
-        &mut self,
-        id: SessionId,
-        changed: u64,
-        first: impl Fn() -> Instant<AuthorityClock>,
-    ) -> Instant<AuthorityClock> {
+    fn see(&mut self, id: SessionId, changed: u64, first: impl Fn() -> Instant<AuthorityClock>) -> Sight {
+        let first = || Sight { changed, instant: first(), is_own: false };
         if let Some(sight) = self.young.get_mut(&id) {
-            // An answer that was overtaken shows an older record: it says nothing new.
             if sight.changed < changed {
-                *sight = Sight { changed, instant: first() };
+                *sight = first();
             }
-            return if sight.changed == changed { sight.instant } else { first() };
+            // An answer that was overtaken shows an older record: it says nothing new.
+            return if sight.changed == changed { *sight } else { first() };
         }
         let known = self.old.remove(&id).filter(|sight| sight.changed == changed);
-        let sight = known.unwrap_or_else(|| Sight { changed, instant: first() });
+        let sight = known.unwrap_or_else(first);
         if self.young.len() >= SIGHTS_MAX {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(id, sight);
-        sight.instant
+        sight
     }
 
     fn forget(&mut self) {

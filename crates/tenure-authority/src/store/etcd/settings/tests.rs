@@ -1,7 +1,7 @@
 use super::Settings;
 
 fn of(url: &str) -> Settings {
-    Settings::of(url).unwrap_or_else(|error| panic!("{error}"))
+    Settings::of(url).expect("an address")
 }
 
 fn refused(url: &str) -> String {
