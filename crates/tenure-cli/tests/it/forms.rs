@@ -47,7 +47,7 @@ impl Scene {
         let empty = format!("sqlite:{}?create=true", self.site.path("empty.db").display());
         let out = self.out.as_str();
         let because = ["--reason", "as a test"];
-        let verbs: [(&str, Vec<&str>, i32, Json); 17] = [
+        let verbs: [(&str, Vec<&str>, i32, Json); 18] = [
             ("run", vec!["--resource", "fresh", "--", "true"], 0, Json::Aside),
             ("check", vec![], 0, Json::One),
             ("put", vec!["--sink", out], 0, Json::One),
@@ -63,6 +63,7 @@ impl Scene {
             ("sinks ls", vec!["sinks", JOB, "ls"], 0, Json::One),
             ("sinks remove", [&["sinks", "left", "remove", out][..], &because].concat(), 0, Json::One),
             ("sinks reopen", [&["sinks", JOB, "reopen", out][..], &because].concat(), 0, Json::One),
+            ("restore", vec!["--learn-only", "--learn-from", out], 0, Json::One),
             ("doctor", vec![], 0, Json::One),
             ("import", vec!["archive.jsonl", "--authority", &empty], 0, Json::One),
         ];
