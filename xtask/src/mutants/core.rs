@@ -5,6 +5,7 @@ use super::{Mutant, Test};
 const FENCE: &str = "crates/tenure-core/src/fence.rs";
 const OPERATION: &str = "crates/tenure-core/src/operation.rs";
 const LEASES: &str = "crates/tenure-core/src/decide/lease.rs";
+const RESTORE: &str = "crates/tenure-core/src/decide/restore.rs";
 const SEALED_FILES: &str = "conformance_file::files_pass_the_suite_under_the_sealed_rule";
 const SEALED_SQLITE: &str = "conformance_sqlite::sqlite_passes_the_suite_under_the_sealed_rule";
 const MEMORY_STORE: &str = "stores::the_memory_store_keeps_the_contract";
@@ -76,7 +77,16 @@ pub(super) const MUTANTS: &[Mutant] = &[
                 "tenure_core::model::takeover::i7_a_store_that_notices_its_restore_grants_nothing_in_its_old_life",
             ),
             Test::clause("tenure_authority::conformance::quarantine::another_identity_quarantines", MEMORY_STORE),
+            Test::own("tenure_core::model::restore::a_restore_under_another_identity_overtakes_nobody"),
         ],
+    },
+    Mutant {
+        id: "I7",
+        what: "an operator's word begins no quarantine",
+        file: RESTORE,
+        find: "after.quarantined_until = Some(now.after(span.get()));",
+        replace: "after.quarantined_until = Some(now).filter(|_| span.get().is_zero());",
+        tests: &[Test::own("tenure_core::model::restore::a_restore_that_an_operator_declares_overtakes_nobody")],
     },
     Mutant {
         id: "I8",
@@ -201,6 +211,50 @@ pub(super) const MUTANTS: &[Mutant] = &[
             Test::own(
                 "tenure_authority::field_reports::report_37_an_epoch_after_a_gap_is_above_everything_that_was_given",
             ),
+        ],
+    },
+    Mutant {
+        id: "V6",
+        what: "one loss quarantines once for each resource",
+        file: "crates/tenure-core/src/decide/store.rs",
+        find: "&& !explained(view, now)",
+        replace: "&& (!explained(view, now) || view.lease.is_some())",
+        tests: &[
+            Test::own("tenure_core::decide::restores::what_one_quarantine_stands_for_does_not_quarantine_again"),
+            Test::own("tenure_core::model::restore::a_restore_under_another_identity_overtakes_nobody"),
+        ],
+    },
+    Mutant {
+        id: "V6",
+        what: "what a receiver teaches does not raise the epoch",
+        file: RESTORE,
+        find: "after.epoch = self.epoch.max(row.epoch);",
+        replace: "after.epoch = self.epoch;",
+        tests: &[Test::own(
+            "tenure_core::model::restore::v6_after_a_restore_the_very_next_one_is_granted_once_receivers_have_taught",
+        )],
+    },
+    Mutant {
+        id: "O5",
+        what: "what receivers teach takes a grant away from its holder",
+        file: RESTORE,
+        find: "matches!(view.holder_standing(now), Standing::Valid | Standing::Overdue)",
+        replace: "matches!(view.holder_standing(now), Standing::Missing)",
+        tests: &[Test::own(
+            "tenure_core::decide::restores::a_holder_of_the_present_incarnation_loses_nothing_by_what_is_taught",
+        )],
+    },
+    Mutant {
+        id: "O5",
+        what: "enrolments are not learnt",
+        file: RESTORE,
+        find: "after.sinks.entry(sink.clone()).or_default();",
+        replace: "let _ = sink;",
+        tests: &[
+            Test::own(
+                "tenure_core::decide::restores::a_store_learns_the_epoch_and_the_enrolment_that_it_has_forgotten",
+            ),
+            Test::own("tenure_cli::restore::a_restore_that_nobody_noticed_is_declared_and_what_was_lost_is_learnt"),
         ],
     },
     Mutant {

@@ -49,7 +49,8 @@ use writer::Writer;
 /// Beside the file stands its witness, `FILE-witness`, with the same rights: which file it is, the newest point of its
 /// history, and the longest ttl of a session. At each opening both are compared. A file that is another one, has an older
 /// history, or has one without a witness, was copied, moved alone or put back. It then gets a new identity and grants
-/// nothing for as long as a holder of what is lost may still believe: the longest ttl that the witness tells, or `max_ttl`
+/// nothing for as long as a holder of what is lost may still believe: the longest ttl that the witness tells (two minutes at
+/// least), or `max_ttl`
 /// without one. A process that has the file open meanwhile is told so ([`StoreError::Unavailable`]) before it grants
 /// anything, and has to open it again.
 ///

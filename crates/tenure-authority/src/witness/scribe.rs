@@ -35,9 +35,12 @@ impl<T: Send + 'static> Scribe<T> {
         let desk = Arc::new(Desk { state: Mutex::new(state), moved: Condvar::new() });
         let at = Arc::clone(&desk);
         std::thread::Builder::new().name("tenure-scribe".to_owned()).spawn(move || {
-            while let Some(newest) = at.next() {
-                write(newest);
+            while at.wait() {
+                // First, since more is to come, and since what runs for a moment writes once.
                 at.rest();
+                if let Some(newest) = at.take() {
+                    write(newest);
+                }
             }
             at.state().ended = true;
             at.moved.notify_all();
@@ -69,11 +72,14 @@ impl<T> Desk<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be written next; `None` at the end.
-    fn next(&self) -> Option<T> {
+    /// Waits until there is something to write; `false` at the end.
+    fn wait(&self) -> bool {
         let idle = |state: &mut State<T>| state.newest.is_none() && !state.ending;
-        let mut state = self.moved.wait_while(self.state(), idle).unwrap_or_else(PoisonError::into_inner);
-        state.newest.take()
+        self.moved.wait_while(self.state(), idle).unwrap_or_else(PoisonError::into_inner).newest.is_some()
+    }
+
+    fn take(&self) -> Option<T> {
+        self.state().newest.take()
     }
 
     fn rest(&self) {

@@ -85,7 +85,7 @@ fn a_damaged_witness_is_put_aside_and_written_anew() {
 }
 
 #[test]
-fn a_scribe_writes_the_first_and_the_last_and_little_in_between() {
+fn a_scribe_writes_what_it_was_told_last_and_little_in_between() {
     let (tell, told) = mpsc::channel();
     let scribe = Scribe::start(move |number: u32| tell.send(number).expect("a listener")).expect("a thread");
     scribe.tell(1);

@@ -1,6 +1,6 @@
 //! A file that was put back, copied or moved: noticed before anything is granted from it.
 
-use crate::world::{ManualClock, Place, TTL, Worker, existing, grant, sqlite};
+use crate::world::{ManualClock, Place, Worker, existing, grant, sqlite};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,9 @@ use tenure_authority::{Authority, AuthorityError, Clock, HistoryQuery, Recorded,
 use tenure_core::decide::{Keys, Refusal, Reply, Request, View};
 use tenure_core::record::{Event, Owner, Seen};
 use tenure_core::{InstanceId, OwnerName, SessionId, Ttl};
+
+/// Nobody here has a longer ttl than the usual one, which each witness allows for.
+const SPAN: Duration = Ttl::DEFAULT.get();
 
 fn clock() -> ManualClock {
     ManualClock::at(Duration::from_secs(1))
@@ -56,7 +59,7 @@ fn quarantine(store: &Arc<dyn Store>) -> Option<Duration> {
         id: SessionId::from_bits(77),
         owner: Owner { name: OwnerName::new("w").expect("a name"), instance: InstanceId::from_bits(7) },
         on_this_host: true,
-        ttl: Ttl::new(TTL).expect("a ttl"),
+        ttl: Ttl::new(SPAN).expect("a ttl"),
         asked_at: now,
         seen: Seen::default(),
     };
@@ -91,7 +94,7 @@ fn a_file_that_was_copied_back_grants_nothing_while_a_lost_holder_may_believe() 
     let (place, backup) = with_a_backup(&clock);
     fs::remove_file(&place.path).expect("it is there");
     fs::copy(&backup, &place.path).expect("a copy");
-    is_noticed(&place.path, &clock, "another file than its witness saw", TTL);
+    is_noticed(&place.path, &clock, "another file than its witness saw", SPAN);
     let worker = Worker::open(open(&place.path, clock.clock()), 3, true);
     assert_eq!(view(worker.authority.store()).authority.incarnation, 2);
     assert_eq!(worker.acquire("r", grant(3)).epoch.get(), 2, "as a receiver will say, and it learns");
@@ -102,7 +105,7 @@ fn a_file_that_was_copied_back_into_its_place_is_noticed_by_its_history() {
     let clock = clock();
     let (place, backup) = with_a_backup(&clock);
     fs::copy(&backup, &place.path).expect("a copy over it");
-    is_noticed(&place.path, &clock, "a later history", TTL);
+    is_noticed(&place.path, &clock, "a later history", SPAN);
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn a_copy_is_another_store_with_and_without_its_witness() {
     let (copy, clock) = (place.folder.path().join("copy.db"), self::clock());
     fs::copy(&place.path, &copy).expect("a copy");
     fs::copy(witness(&place.path), witness(&copy)).expect("a copy");
-    is_noticed(&copy, &clock, "another file than its witness saw", TTL);
+    is_noticed(&copy, &clock, "another file than its witness saw", SPAN);
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn a_file_that_was_removed_and_made_anew_is_noticed_unless_its_witness_went_too(
     let (place, _) = with_a_backup(&clock);
     fs::remove_file(&place.path).expect("it is there");
     drop(sqlite(&place.path, clock.clock()));
-    is_noticed(&place.path, &clock, "this one is new", TTL);
+    is_noticed(&place.path, &clock, "this one is new", SPAN);
     fs::remove_file(&place.path).expect("it is there");
     fs::remove_file(witness(&place.path)).expect("it is there");
     let store: Arc<dyn Store> = sqlite(&place.path, clock.clock());
@@ -167,7 +170,7 @@ fn many_who_notice_at_once_quarantine_once() {
             scope.spawn(|| {
                 all.wait();
                 let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path, &options).expect("a store"));
-                assert_eq!(quarantine(&store), Some(TTL));
+                assert_eq!(quarantine(&store), Some(SPAN));
             });
         }
     });
@@ -193,7 +196,7 @@ fn a_process_whose_file_is_replaced_grants_nothing_more() {
     fs::rename(&backup, &place.path).expect("put back");
     is_told(&worker.ask(&worker.acquiring("third", grant(5))));
     is_told(&worker.ask(&Request::Renew { id: worker.session, n: 0, seen: Seen::default() }));
-    is_noticed(&place.path, &clock, "another file than its witness saw", TTL);
+    is_noticed(&place.path, &clock, "another file than its witness saw", SPAN);
     is_told(&worker.ask(&worker.acquiring("third", grant(5))));
     drop(worker);
     let store = open(&place.path, clock.clock());
@@ -211,17 +214,18 @@ fn a_process_whose_history_is_shortened_grants_nothing_more() {
     other.execute_batch("DELETE FROM history WHERE number > 3").expect("SQL");
     is_told(&worker.ask(&worker.acquiring("third", grant(5))));
     drop((worker, other));
-    is_noticed(&place.path, &clock, "a later history", TTL);
+    is_noticed(&place.path, &clock, "a later history", SPAN);
 }
 
 #[test]
 fn the_witness_follows_a_process_that_stays_open() {
     let clock = clock();
     let place = Place::new();
-    let worker = Worker::open(sqlite(&place.path, clock.clock()), 1, true);
+    let day = Ttl::MAX.get();
+    let worker = Worker::open_for(day, sqlite(&place.path, clock.clock()), 1, true);
     worker.acquire("r", grant(1));
     let read = || fs::read_to_string(witness(&place.path)).expect("a witness");
-    assert!(read().contains(&format!("longest_ttl_ns {}", TTL.as_nanos())), "it stands there before the session does");
+    assert!(read().contains(&format!("longest_ttl_ns {}", day.as_nanos())), "it stands there before the session does");
     // The machine's clock: the scribe rests on it.
     let begun = tenure_authority::BootClock.now_nanos();
     while !read().contains("number 2\n") {

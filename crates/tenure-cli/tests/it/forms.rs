@@ -63,6 +63,7 @@ impl Scene {
             ("sinks ls", vec!["sinks", JOB, "ls"], 0, Json::One),
             ("sinks remove", [&["sinks", "left", "remove", out][..], &because].concat(), 0, Json::One),
             ("sinks reopen", [&["sinks", JOB, "reopen", out][..], &because].concat(), 0, Json::One),
+            ("restore", vec!["--learn-only", "--learn-from", out], 0, Json::One),
             ("doctor", vec![], 0, Json::One),
             ("import", vec!["archive.jsonl", "--authority", &empty], 0, Json::One),
             ("migrate", vec![], 0, Json::One),

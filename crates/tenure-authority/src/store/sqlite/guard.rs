@@ -86,7 +86,7 @@ impl Guard {
         let turn = self.paper.update(place.busy_timeout, |found| {
             let (write, witness) = match judge(&found, &file) {
                 Ok(longest_ttl) => {
-                    let witness = Witness { longest_ttl, ..file.clone() };
+                    let witness = Witness { longest_ttl: longest_ttl.max(Some(usual(&own))), ..file.clone() };
                     // What is a little behind is written when the file is closed.
                     (!matches!(found, Found::Witness(_)), witness)
                 }
@@ -97,7 +97,7 @@ impl Guard {
                             Failed::Sql(error) => Refused(place.fault(&error)),
                             Failed::Store(error) => Refused(error),
                         })?;
-                    (true, Witness { longest_ttl: lost.belief, ..self.witness_of(&own, number) })
+                    (true, Witness { longest_ttl: lost.belief.max(Some(usual(&own))), ..self.witness_of(&own, number) })
                 }
             };
             settled = Some(witness.clone());
@@ -237,6 +237,11 @@ fn judge(found: &Found, file: &Witness) -> Result<Option<Ttl>, Lost> {
             Err(Lost { why, seen: there.seen, belief: Some(there.longest_ttl.unwrap_or(Ttl::MIN)) })
         }
     }
+}
+
+/// What each witness allows for from the beginning, so that no usual session has to wait for its promise.
+fn usual(own: &Meta) -> Ttl {
+    Ttl::DEFAULT.min(own.authority.max_ttl)
 }
 
 fn nothing() -> Lost {

@@ -43,7 +43,7 @@ fn an_export_is_lines_of_a_known_form() {
     let (written, shown) = (std::fs::read_to_string(&file).unwrap(), stage.shows(&["export", "-"]));
     assert_eq!(lines(&written)[1..], lines(&shown)[1..], "only the time of the export differs");
     let left = std::fs::read_dir(stage.folder.path()).unwrap().count();
-    assert_eq!(left, 4, "the archive and the store's three files");
+    assert_eq!(left, 5, "the archive, the store's three files and its witness");
     // A link stays one, and so does a device.
     std::os::unix::fs::symlink("archive.jsonl", stage.path("newest")).unwrap();
     std::fs::write(&file, "an older one").unwrap();
