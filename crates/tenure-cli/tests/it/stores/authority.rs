@@ -109,7 +109,8 @@ fn what_is_over_is_given_up_retired_and_opened_again(kind: Kind) {
     site.tenure(&["retire", JOB]).ended(0).with(&["Gone: nightly"]);
     site.tenure(&["show", JOB]).ended(0).with(&["retired", "A new grant begins above epoch 1"]);
     site.fed(&token, b"late", &["put", "--sink", &out]).ended(76).with(&["stale"]);
-    let lease = hold(&worker, JOB, &[&out]);
+    let other = site.worker("bob");
+    let lease = hold(&other, JOB, &[&out]);
     assert_eq!(lease.token().epoch.get(), 2);
     lease.complete("version 12").unwrap();
     site.tenure(&["run", "--resource", JOB, "--", "true"]).ended(75).with(&["version 12"]);

@@ -62,7 +62,7 @@ fn the_schema_is_shown_and_then_made() {
 /// redis: a server that evicts forgets a lease when it is short of memory, and nobody is told.
 #[test]
 fn settings_that_weaken_a_promise_are_named() {
-    let redis = Redis::options().appendonly(false).maxmemory_policy("allkeys-lru").start();
+    let redis = Redis::options().appendonly(false).maxmemory_policy("allkeys-lru").conf("maxmemory 64mb").start();
     let site = Site::on(redis.url());
     let checks = checks(&site);
     let settings: Vec<&str> = checks
