@@ -82,12 +82,22 @@ impl Setup {
 
     /// Connects as a worker.
     pub(crate) fn connect(&self, owner: &Who) -> Result<tenure::Tenure, Problem> {
-        let connecting = tenure::Tenure::builder().owner(owner.to_string()).connect(&self.url);
-        wait_for(connecting).map_err(|error| match error {
+        let builder = tenure::Tenure::builder().owner(owner.to_string());
+        let builder = match self.witness() {
+            Some(folder) => builder.witness(folder),
+            None => builder,
+        };
+        wait_for(builder.connect(&self.url)).map_err(|error| match error {
             tenure::ConnectError::Store(error) => error.into(),
             tenure::ConnectError::Name(error) => error.into(),
             error => Problem::unavailable(error),
         })
+    }
+
+    /// Where this machine keeps what it has seen of authorities on a network. A file has its witness beside it.
+    fn witness(&self) -> Option<PathBuf> {
+        let is_file = self.url.starts_with("sqlite:");
+        settings::state_home().filter(|_| !is_file).map(|folder| folder.join("tenure").join("witness"))
     }
 
     /// The address as another process understands it, which may work in another folder, and which is not to make a store

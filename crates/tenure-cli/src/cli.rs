@@ -2,8 +2,8 @@ use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::{Out, say};
 use crate::{
-    check, demo, doctor, export, history, import, ls, man, migrate, probe, put, release, reopen, retire, run, show,
-    sinks, takeover,
+    check, demo, doctor, export, history, import, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
+    show, sinks, takeover,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -77,6 +77,7 @@ enum Command {
     Retire(retire::Args),
     Reopen(reopen::Args),
     Sinks(sinks::Args),
+    Restore(restore::Args),
     Doctor(doctor::Args),
     Export(export::Args),
     Import(import::Args),
@@ -127,6 +128,7 @@ impl Cli {
             Command::Sinks(args) => ("sinks", args.run()),
             Command::Check(args) => ("check", args.run()),
             Command::Put(args) => ("put", args.run()),
+            Command::Restore(args) => ("restore", args.run()),
             Command::Doctor(args) => ("doctor", args.run()),
             Command::Export(args) => ("export", args.run()),
             Command::Import(args) => ("import", args.run()),

@@ -84,6 +84,17 @@ impl Args {
         if listed == 0 {
             say("ls", self.nothing(&setup.who, &record));
         }
+        let now = wait_for(authority.store().read(&Keys::default()))?.now;
+        if let Some(left) = record.quarantine(now) {
+            say(
+                "ls",
+                format_args!(
+                    "the authority went back in time, and is quarantined: nothing is granted for {} more. Let it learn \
+                     meanwhile what its receivers know: tenure restore --learn-from URL --reason TEXT",
+                    Span(left)
+                ),
+            );
+        }
         Ok(Exit::Success)
     }
 

@@ -24,6 +24,7 @@ mod reason;
 mod receivers;
 mod release;
 mod reopen;
+mod restore;
 mod retire;
 mod run;
 mod screen;

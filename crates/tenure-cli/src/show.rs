@@ -188,7 +188,10 @@ fn next(resource: &ResourceName, seen: Option<&Seen<'_>>, authority: &AuthorityR
     let mut lines = Vec::new();
     if let Some(left) = authority.quarantine(now.store) {
         let left = Span(left);
-        lines.push(format!("The authority is quarantined: nothing is granted for {left} more, whatever its state."));
+        lines.push(format!(
+            "The authority went back in time, and is quarantined: nothing is granted for {left} more, whatever its state. \
+             Let it learn meanwhile what its receivers know: tenure restore --learn-from URL --reason TEXT"
+        ));
     }
     let Some(seen) = seen else {
         lines.push(format!("It was retired. A new grant begins above epoch {}.", floor(authority)));

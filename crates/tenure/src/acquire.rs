@@ -12,6 +12,16 @@ use tenure_sink::Sink;
 /// A wish for a resource. Await it.
 ///
 /// Dropping the future at any moment leaves no lease behind for longer than one request.
+///
+/// # Waiting
+///
+/// Wishes of one [`Tenure`](crate::Tenure) for one resource are served in the order in which they were first polled, and
+/// only the first of them talks with the authority. Among several processes there is no such order. Where the store tells
+/// of changes, whoever waits looks at a random moment within a quarter of a second of being told, earlier the longer it has
+/// waited, and spares the look when somebody else was granted the resource meanwhile; without news it looks every five
+/// seconds or so, or every third of its ttl if that is shorter. Where the store cannot tell (SQLite), it looks five times a
+/// second. In either case it looks when the holder's time is over. A wish outlives outages of the authority within its
+/// time.
 #[derive(Debug)]
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct Acquire {
@@ -68,7 +78,8 @@ impl Acquire {
         self
     }
 
-    /// A receiver to be sealed before the takeover is announced. May be called more than once.
+    /// A receiver to be sealed before the takeover is announced. May be called more than once. It is asked on the
+    /// keeper's thread, where renewals run too: one of your own must not block there.
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sinks.push(sink);
         self

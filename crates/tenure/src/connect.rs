@@ -2,7 +2,9 @@ use crate::acquire::Acquire;
 use crate::error::ConnectError;
 use crate::keeper::Keeper;
 use crate::losses::LossCounts;
+use std::path::PathBuf;
 use std::sync::Arc;
+use tenure_authority::witness::WitnessFolder;
 use tenure_authority::{Authority, Clock, Store, random_bits};
 use tenure_core::record::Owner;
 use tenure_core::{InstanceId, NameError, OwnerName, ResourceName};
@@ -88,6 +90,7 @@ impl IntoResource for ResourceName {
 pub struct Builder {
     owner: Option<String>,
     clock: Option<Clock>,
+    witness: Option<WitnessFolder>,
 }
 
 impl Builder {
@@ -96,6 +99,15 @@ impl Builder {
     #[must_use]
     pub fn owner(mut self, name: impl Into<String>) -> Self {
         self.owner = Some(name.into());
+        self
+    }
+
+    /// Keeps what was seen of the authority in this folder, a small file for each store; several processes may share it. A
+    /// worker that is started again then notices that the store went back in time meanwhile, also where the store cannot.
+    /// A folder that cannot be used is told in the log and is no error.
+    #[must_use]
+    pub fn witness(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.witness = Some(WitnessFolder::new(folder.into()));
         self
     }
 
@@ -118,7 +130,7 @@ impl Builder {
         let open = move || tenure_authority::store::connect_on(&url, store_clock, &tokio::runtime::Handle::current());
         #[cfg(not(feature = "network"))]
         let open = move || tenure_authority::store::connect(&url, store_clock);
-        let keeper = Keeper::start(clock, owner, open).await?;
+        let keeper = Keeper::start(clock, owner, self.witness, open).await?;
         Ok(Tenure { keeper })
     }
 
@@ -128,7 +140,7 @@ impl Builder {
     /// [`ConnectError`] when the store does not answer.
     pub async fn over(self, store: Arc<dyn Store>) -> Result<Tenure, ConnectError> {
         let (clock, owner) = (self.time()?, self.new_owner()?);
-        let keeper = Keeper::start(clock, owner, move || Ok(store)).await?;
+        let keeper = Keeper::start(clock, owner, self.witness, move || Ok(store)).await?;
         Ok(Tenure { keeper })
     }
 

@@ -9,6 +9,7 @@ mod sealing;
 mod slots;
 mod takeover;
 mod verbs;
+mod witness;
 
 pub(crate) use held::Held;
 pub(crate) use takeover::Wish;
@@ -23,8 +24,8 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tenure_authority::witness::{Scribe, WitnessFolder};
 use tenure_authority::{Authority, Clock, Store, StoreError};
-use tenure_core::decide::Request;
 use tenure_core::record::{Owner, Seen};
 use tenure_core::{HolderClock, Instant, Loss};
 use tokio::runtime::Handle;
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     opening: tokio::sync::Mutex<()>,
     slots: Slots,
     seen: Mutex<Seen>,
+    /// Writes down what was seen, where that was asked for.
+    remembered: Option<Scribe<Seen>>,
     latest: AtomicU64,
     /// Connections, leases and wishes under way. With the last one the keeper ends.
     users: AtomicUsize,
@@ -70,11 +73,14 @@ impl Keeper {
     pub(crate) async fn start(
         clock: Clock,
         owner: Owner,
+        witness: Option<WitnessFolder>,
         open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError> + Send + 'static,
     ) -> Result<Arc<Self>, ConnectError> {
         let (tell, told) = oneshot::channel();
         let thread = std::thread::Builder::new().name("tenure-keeper".into());
-        thread.spawn(move || run(clock, owner, open, tell)).map_err(|error| ConnectError::Thread(error.to_string()))?;
+        thread
+            .spawn(move || run(clock, owner, witness, open, tell))
+            .map_err(|error| ConnectError::Thread(error.to_string()))?;
         told.await.map_err(|_| ConnectError::Thread("it ended at once".into()))?
     }
 
@@ -112,6 +118,7 @@ impl Drop for Keeper {
 fn run(
     clock: Clock,
     owner: Owner,
+    witness: Option<WitnessFolder>,
     open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
     tell: oneshot::Sender<Result<Arc<Keeper>, ConnectError>>,
 ) {
@@ -123,11 +130,14 @@ fn run(
         }
     };
     runtime.block_on(async move {
-        match begin(clock, owner, open).await {
+        match begin(clock, owner, witness, open).await {
             Ok(shared) => {
                 let _ = tell.send(Ok(Keeper::of(&shared)));
                 shared.stop.cancelled().await;
                 shared.close_sessions().await;
+                if shared.remembered.is_some() {
+                    shared.see_the_end().await;
+                }
             }
             Err(error) => drop(tell.send(Err(error))),
         }
@@ -137,11 +147,21 @@ fn run(
 async fn begin(
     clock: Clock,
     owner: Owner,
+    witness: Option<WitnessFolder>,
     open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
 ) -> Result<Arc<Shared>, ConnectError> {
     fork::watch();
+    let authority = Authority::new(open()?);
+    // The first word with the authority: an address that leads nowhere is told now, not at the first wish.
+    #[expect(clippy::disallowed_methods, reason = "how long a person waits, in real time; nothing is decided by it")]
+    let silence = tokio::time::sleep(PATIENCE);
+    let (hello, remembered) = tokio::select! {
+        biased;
+        hello = witness::hello(&authority, witness) => hello?,
+        () = silence => return Err(ConnectError::Silent { waited: PATIENCE }),
+    };
     let shared = Shared {
-        authority: Authority::new(open()?),
+        authority,
         clock,
         owner,
         losses: LossCounters::default(),
@@ -151,18 +171,13 @@ async fn begin(
         opening: tokio::sync::Mutex::default(),
         slots: Slots::default(),
         seen: Mutex::default(),
+        remembered,
         latest: AtomicU64::new(0),
         users: AtomicUsize::new(0),
         process: fork::generation(),
     };
     shared.clock.now_nanos()?;
-    // The first word with the authority: an address that leads nowhere is told now, not at the first wish.
-    let hello = Request::Hello { seen: Seen::default() };
-    tokio::select! {
-        biased;
-        hello = shared.authority.execute(&hello) => shared.note(&hello?),
-        () = shared.pause(PATIENCE) => return Err(ConnectError::Silent { waited: PATIENCE }),
-    }
+    shared.note(&hello);
     // What ended long ago is cleared away in passing, a little at each start.
     tokio::select! {
         biased;

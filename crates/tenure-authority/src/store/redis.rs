@@ -5,6 +5,7 @@ mod fault;
 mod link;
 mod place;
 mod reader;
+mod replicas;
 mod row;
 mod script;
 mod sentinel;
@@ -31,6 +32,64 @@ use tokio::sync::Notify;
 use writer::Writer;
 
 /// A store in Redis 7 or newer, alone or under Sentinel.
+///
+/// # How it works
+///
+/// * **A step is one Lua script**, and one round trip: whatever it checks and whatever it changes is one moment of the
+///   server. The server refuses a script before it begins (full, cannot save, a replica, too few replicas) or runs it to
+///   its end: every check comes before the first write, and nothing that is written can fail.
+/// * **Changes share scripts.** Those that come while a script is under way are the next one's, up to 256, each judged
+///   alone. With `appendfsync always` they share its saving.
+/// * **Keys.** All have the hash tag `{NAME}`: `store` (its own record), `leases` and `sessions` (hashes of records, each
+///   with its version in front), `names` (in order), `held:SESSION` (what stands on it), `holdings` (the fingerprints,
+///   apart from the sessions, so that a renewal is one small record whatever stands on it), `live`, `former` and `ended`
+///   (sessions by deadline; those of a former incarnation; by end), `history` (a list), `grants` (every grant that was
+///   ever given). Records are JSON, for people as well: `HGETALL {tenure}:leases`. `history` and `grants` grow for ever,
+///   and a server keeps them in memory: some 500 bytes a transition.
+/// * **Time** is the server's `TIME`, read in the script. When it was set back by at most a second it stands still, and a
+///   session may end earlier by as much; further back is [`StoreError::ClockWentBack`], until it has caught up or the
+///   server is started again.
+/// * **Waiters** are told over the channel `{NAME}:changes`, which one connection listens to from the first
+///   [`watch`](Store::watch) on.
+///
+/// # Which store it is
+///
+/// The identity is the server's replication id (`master_replid`), which each script reads; it costs a script some two
+/// microseconds of the server's time. Whatever may have lost a change gives a server another one, and the authority
+/// quarantines for `max_ttl` (ten minutes, unless the store was made with another): so give a store the shortest
+/// `max_ttl` that its holders can do with. Seen on Redis 7.0:
+///
+/// | what happens to the server | its replication id |
+/// |---|---|
+/// | it is started again, with any files | another one, and its replicas follow |
+/// | `REPLICAOF NO ONE`, a failover | another one on whoever is promoted |
+/// | it follows another primary | that one's, and another one when it is promoted later |
+/// | its first replica comes | another one (later replicas change nothing) |
+/// | its last replica is gone for `repl-backlog-ttl` (an hour) | another one; `repl-backlog-ttl 0` avoids it |
+///
+/// The last two lose nothing and quarantine all the same: nothing else that a script can see tells them from a server
+/// that followed another one in between.
+///
+/// # What it does not promise
+///
+/// * **A failover may lose the last changes**: replication is asynchronous. It is noticed by the identity. With
+///   `replicas=N` a change counts as made once `WAIT` says that N replicas have it in memory. One that they do not have
+///   in time is *unknown* and not refused, since it stands on the primary; until they have it this store reads nothing,
+///   so that nobody resolves the unknown by a reading that a failover would undo. Other processes may read it earlier.
+///   Calls of one process wait behind a `WAIT`.
+/// * **A former primary that goes on living** (it was stopped, or is cut off with us) takes changes for as long as it is
+///   not told. Under Sentinel, a connection in use is checked every second against what most of the Sentinels that answer
+///   say, and one that was quiet is checked before its next use; so such changes last for about two seconds. When no
+///   Sentinel answers, the connection stays. What was granted meanwhile is refused by sealed sinks: safety stands there.
+///   `min-replicas-to-write 1` with a short `min-replicas-max-lag` makes such a primary stop by itself.
+/// * **A crash of the machine** loses what was not saved: only `appendfsync always` saves before it answers. The identity
+///   tells of the crash. [`Store::warnings`] names settings that weaken the store.
+/// * A cluster is refused: one server holds a store.
+///
+/// # What an answer means
+///
+/// A refusal, by an error or before a connection was there, is certain: nothing was changed. A connection that broke, or
+/// an answer that took longer than `timeout` (five seconds), leaves a change unknown; it is never sent again.
 #[derive(Debug)]
 pub struct RedisStore {
     home: Home,

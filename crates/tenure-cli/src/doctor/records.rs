@@ -104,7 +104,8 @@ fn quarantine(authority: &Authority, record: &AuthorityRecord) -> Result<Finding
         Some(left) => Finding::warn(
             "quarantine",
             format!("the store went back in time, and nothing is granted for {} more", Span(left)),
-            "wait; if nothing was copied back or failed over, find out what happened to the store",
+            "let it learn meanwhile what its receivers know (tenure restore --learn-from URL --reason TEXT); if no backup \
+             was put back, find out who changed the store: the newest rows of tenure history say why",
         ),
         None => Finding::ok("quarantine", format!("none; incarnation {}", record.incarnation)),
     })

@@ -79,7 +79,7 @@ const fn tint(event: Event) -> Option<Tint> {
     match event {
         Event::Granted | Event::Announced => Some(Tint::Good),
         Event::Completed => Some(Tint::Strong),
-        Event::Ended | Event::Refused | Event::Revoked | Event::Quarantined => Some(Tint::Bad),
+        Event::Ended | Event::Refused | Event::Revoked | Event::Quarantined | Event::Restored => Some(Tint::Bad),
         Event::Retiring | Event::Retired | Event::Unenrolled | Event::SinkReopened => Some(Tint::Warn),
         _ => None,
     }

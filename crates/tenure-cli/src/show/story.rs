@@ -73,7 +73,7 @@ fn end(authority: &Authority, gap: &Gap, budget: &mut usize) -> Result<Option<Re
         let ends = |row: &Recorded| match row.transition.event {
             Event::Ended => row.transition.session == Some(gap.session),
             // Every session ends with its incarnation.
-            Event::Quarantined => true,
+            Event::Quarantined | Event::Restored => true,
             _ => false,
         };
         let found = page.into_iter().take_while(|row| row.number < gap.to).find(ends);

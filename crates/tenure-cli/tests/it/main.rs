@@ -12,6 +12,7 @@ mod help;
 mod look;
 mod operate;
 mod probe;
+mod restore;
 mod rig;
 mod run;
 mod silence;

@@ -202,6 +202,8 @@ pub enum Request {
     /// An operator has put a backup of the store back, or has promoted a replica: quarantines, also when nothing was
     /// noticed. During a quarantine there is nothing left to do.
     Restore {
+        /// The longest ttl that a session of the lost history may have had, where it is known; the store's longest otherwise.
+        longest_ttl: Option<Ttl>,
         /// Who says so.
         actor: Actor,
         /// Why it was put back.

@@ -3,13 +3,13 @@
 use super::{Change, Decision, Refusal, Reply, Request, Swap, View, lease_transition};
 use crate::record::{Event, LeaseRecord, Owner, Phase, Seen, SinkMark, Standing, Transition};
 use crate::{
-    Actor, AuthorityClock, Epoch, GrantId, InstanceId, Instant, OwnerName, Reason, ResourceName, SessionId, SinkId,
+    Actor, AuthorityClock, Epoch, GrantId, InstanceId, Instant, OwnerName, Reason, ResourceName, SessionId, SinkId, Ttl,
 };
 use alloc::collections::BTreeSet;
 
 pub(super) fn decide(view: &View, request: &Request, now: Instant<AuthorityClock>) -> Decision {
     match request {
-        Request::Restore { actor, reason } => restore(view, actor, reason, now),
+        Request::Restore { longest_ttl, actor, reason } => restore(view, *longest_ttl, actor, reason, now),
         Request::Learn { resource, epoch, grant, sinks, actor } => {
             let row = Row { epoch: *epoch, grant: *grant, sinks };
             learn(view, resource, &row, actor, now)
@@ -29,12 +29,20 @@ struct Row<'request> {
     sinks: &'request BTreeSet<SinkId>,
 }
 
-fn restore(view: &View, actor: &Actor, reason: &Reason, now: Instant<AuthorityClock>) -> Decision {
+fn restore(
+    view: &View,
+    longest_ttl: Option<Ttl>,
+    actor: &Actor,
+    reason: &Reason,
+    now: Instant<AuthorityClock>,
+) -> Decision {
     // Nothing was granted since it began, so a further restore to a state within it has lost nothing.
     if let Some(remaining) = view.authority.quarantine(now) {
         return Decision::answer(Ok(Reply::Restored { incarnation: view.authority.incarnation, remaining }));
     }
-    let after = view.authority.quarantined(view.observed.clone(), Seen::default(), now);
+    let span = longest_ttl.map_or(view.authority.max_ttl, |ttl| ttl.min(view.authority.max_ttl));
+    let mut after = view.authority.quarantined(view.observed.clone(), Seen::default(), now);
+    after.quarantined_until = Some(now.after(span.get()));
     let reply =
         Reply::Restored { incarnation: after.incarnation, remaining: after.quarantine(now).unwrap_or_default() };
     let transition = Transition { why: Some(reason.clone()), ..store_transition(Event::Restored, actor, now) };

@@ -124,7 +124,11 @@ fn about_resources() -> impl Strategy<Value = Request> {
         resource().prop_map(|resource| Request::Retire { resource, actor: by().0 }),
         (resource(), epoch(), sink()).prop_map(|(resource, cut, sink)| Request::Forgotten { resource, cut, sink }),
         (resource(), epoch(), epoch()).prop_map(|(resource, cut, row)| Request::ForgetRefused { resource, cut, row }),
-        Just(Request::Restore { actor: by().0, reason: by().1 }),
+        proptest::option::of(Just(Ttl::MIN)).prop_map(|longest_ttl| Request::Restore {
+            longest_ttl,
+            actor: by().0,
+            reason: by().1
+        }),
         epoch().prop_map(|floor| Request::LearnFloor { floor, actor: by().0 }),
         (resource(), epoch(), grant(), btree_set(sink(), 0..3)).prop_map(|(resource, epoch, grant, sinks)| {
             Request::Learn { resource, epoch, grant, sinks, actor: by().0 }

@@ -70,7 +70,12 @@ impl Shared {
     pub(super) fn note(&self, answer: &Result<Reply, Refusal>) {
         if let Ok(Reply::Hello { seen, .. } | Reply::Opened { seen } | Reply::Renewed { seen, .. }) = answer {
             let mut latest = locked(&self.seen);
-            *latest = (*latest).max(*seen);
+            if *seen > *latest {
+                *latest = *seen;
+                if let Some(remembered) = &self.remembered {
+                    remembered.tell(*seen);
+                }
+            }
         }
     }
 

@@ -16,3 +16,4 @@ mod keeping;
 mod sealing;
 mod sticky;
 mod waiting;
+mod witness;

@@ -133,8 +133,11 @@ fn request(shared: &Shared, space: &Keyspace, from: Option<u64>) -> (String, usi
 fn tell(shared: &Shared, space: &Keyspace, event: &Event<'_>) -> bool {
     let Some(entry) = event.kv.entry() else { return false };
     if let Some(resource) = rest(&entry.key, &space.leases()) {
-        if let Ok(resource) = ResourceName::new(resource) {
-            shared.wakes.tell(&resource, hint(event.kind, &entry.value));
+        if let Ok(resource) = ResourceName::new(resource)
+            && shared.wakes.is_watched(&resource)
+        {
+            // The stream tells all changes in their order, also this process's own.
+            shared.wakes.tell(&resource, hint(event, &entry.value));
         }
         return false;
     }
@@ -148,9 +151,9 @@ fn tell(shared: &Shared, space: &Keyspace, event: &Event<'_>) -> bool {
 }
 
 /// What a change of a resource's record leaves behind.
-fn hint(kind: &str, record: &str) -> Hint {
+fn hint(event: &Event<'_>, record: &str) -> Hint {
     match lease_raw(record) {
-        _ if kind == "DELETE" => Hint::Free,
+        _ if event.kind == "DELETE" => Hint::Free,
         Ok(lease) if lease.is_granted() => Hint::Taken,
         Ok(_) => Hint::Free,
         Err(_) => Hint::Unknown,
@@ -164,7 +167,7 @@ fn tell_of_session(shared: &Shared, space: &Keyspace, session: SessionId) {
         let known = shared.known.get(&key).and_then(|sight| sight.entry);
         let stands_on_it = known.and_then(|entry| holder_of(&entry.value)) == Some(session);
         if let (true, Some(Ok(resource))) = (stands_on_it, rest(&key, &prefix).map(ResourceName::new)) {
-            shared.wakes.tell(&resource, Hint::Free);
+            shared.wakes.tell(&resource, Hint::Unknown);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::message::{Answered, OPS_MAX, Op, Txn};
 use super::plan::{Plan, Verdict};
 use super::shared::Shared;
-use crate::store::{Hint, StoreError, SwapOutcome, Version};
+use crate::store::{StoreError, SwapOutcome, Version};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::decide::{Change, Swap};
@@ -253,9 +253,6 @@ fn made(shared: &Arc<Shared>, txn: &Txn, answered: &Answered, taken: Vec<Job>) {
             Change::Session(session) => shared.observed.made(session, revision),
             Change::Authority(record) => shared.observed.made_authority(record, revision),
             Change::DropSession(_) | Change::Lease(_) | Change::DropLease(_) => {}
-        }
-        if let Some(resource) = &job.swap.transition.resource {
-            shared.wakes.tell(resource, Hint::of(&job.swap.change));
         }
         tell(job, Ok(SwapOutcome::Done));
     }

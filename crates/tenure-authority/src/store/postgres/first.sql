@@ -77,6 +77,12 @@ CREATE TABLE {schema}.history (
     why        text
 );
 
+-- Who waits for which resource, and until when: only then a change of it sends a notification.
+CREATE UNLOGGED TABLE {schema}.waiter (
+    resource text COLLATE "C" PRIMARY KEY,
+    until_ns bigint NOT NULL
+) WITH (fillfactor = 50);
+
 CREATE AGGREGATE {schema}.xor(bigint) (SFUNC = int8xor, STYPE = bigint, INITCOND = '0');
 
 -- The server's clock now, not that of the transaction's or the statement's beginning.
@@ -269,8 +275,12 @@ BEGIN
         INSERT INTO {schema}.history (number, at_ns, event, resource, session_id, epoch, grant_id, actor, why)
         SELECT tip.number + row_number() OVER (ORDER BY place), at_ns, event, of_resource, of_session, of_epoch, of_grant, actor, why
         FROM given, tip WHERE event IS NOT NULL
+    ), woken AS MATERIALIZED (
+        SELECT pg_notify('tenure_{schema}', CASE WHEN phase IN ('sealing', 'held') THEN 't' ELSE 'f' END || w.resource)
+        FROM given JOIN {schema}.waiter w ON w.resource = given.resource WHERE w.until_ns > reading
     )
-    SELECT given.place, given.version, reading, tip.number + count(event) OVER () FROM given, tip;
+    SELECT given.place, given.version, reading, tip.number + count(event) OVER ()
+    FROM given, tip, (SELECT count(*) FROM woken) w;
 END $$;
 
 -- Openings and ends of sessions, each of another one. Only those that were made come back.
@@ -323,8 +333,13 @@ BEGIN
         INSERT INTO {schema}.history (number, at_ns, event, resource, session_id, epoch, grant_id, actor, why)
         SELECT tip.number + row_number() OVER (ORDER BY place), at_ns, event, of_resource, of_session, of_epoch, of_grant, actor, why
         FROM given, tip WHERE event IS NOT NULL
+    ), woken AS MATERIALIZED (
+        SELECT pg_notify('tenure_{schema}', 'u' || w.resource)
+        FROM {schema}.waiter w JOIN {schema}.lease l ON l.resource = w.resource
+        WHERE w.until_ns > reading AND l.session_id IN (SELECT id FROM given WHERE ended IS NOT NULL)
     )
-    SELECT given.place, given.version, reading, tip.number + count(event) OVER () FROM given, tip;
+    SELECT given.place, given.version, reading, tip.number + count(event) OVER ()
+    FROM given, tip, (SELECT count(*) FROM woken) w;
 END $$;
 
 -- The rare changes, one at a time: a session or a resource goes, or the store's own record becomes another one. No row comes
@@ -383,8 +398,31 @@ BEGIN
         INSERT INTO {schema}.history (number, at_ns, event, resource, session_id, epoch, grant_id, actor, why)
         VALUES (newest, at_ns, event, of_resource, of_session, of_epoch, of_grant, actor, why);
     END IF;
+    IF new_identity IS NOT NULL THEN
+        PERFORM pg_notify('tenure_{schema}', '*') FROM {schema}.waiter w WHERE w.until_ns > reading LIMIT 1;
+    ELSIF drop_lease IS NOT NULL THEN
+        PERFORM pg_notify('tenure_{schema}', 'f' || w.resource) FROM {schema}.waiter w
+        WHERE w.resource = drop_lease AND w.until_ns > reading;
+    END IF;
     place := 1;
     version := expected + 1;
     now_ns := reading;
     RETURN NEXT;
+END $$;
+
+-- From now on changes of these resources are told to whoever listens, for so long. It waits for the steps that are under way,
+-- which have not seen it.
+CREATE FUNCTION {schema}.wait_for(resources text[], span_ns bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE {planning} SET lock_timeout = '{lock_timeout}' AS $$
+DECLARE
+    now_ns bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(1415933554, '{schema}.history'::regclass::oid::int);
+    now_ns := {schema}.clock_ns();
+    INSERT INTO {schema}.waiter AS w
+    SELECT r, now_ns + span_ns FROM unnest(resources) r ORDER BY r COLLATE "C"
+    ON CONFLICT (resource) DO UPDATE SET until_ns = greatest(w.until_ns, excluded.until_ns);
+    DELETE FROM {schema}.waiter w WHERE w.resource IN (
+        SELECT v.resource FROM {schema}.waiter v WHERE v.until_ns < now_ns LIMIT 100 FOR UPDATE SKIP LOCKED
+    );
 END $$;

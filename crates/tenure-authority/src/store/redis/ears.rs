@@ -91,8 +91,8 @@ async fn stay(
             return;
         }
         let answers = redis::cmd("PING").query_async::<redis::Value>(&mut connection).await.is_ok();
-        let is_primary = server.links.primary().await.is_ok_and(|primary| primary == *node);
-        if !(answers && is_primary) {
+        let is_left = server.links.primary().await.is_ok_and(|primary| primary != *node);
+        if !answers || is_left {
             return;
         }
     }

@@ -103,12 +103,17 @@ impl Links {
     }
 
     async fn make(&self, server: &Arc<Server>, is_settled: bool) -> Result<Arc<Link>, StoreError> {
-        let node = self.primary().await?;
-        let kept = self.present().as_ref().filter(|link| link.node == node && !link.is_dead()).cloned();
-        if let Some(link) = kept {
-            link.confirm();
-            return Ok(link);
-        }
+        let kept = self.present().as_ref().filter(|link| !link.is_dead()).cloned();
+        let node = match (self.primary().await, kept) {
+            (Ok(node), Some(link)) if node == link.node => return Ok(link.confirmed()),
+            (Ok(node), _) => node,
+            // Silence of the Sentinels is no failover.
+            (Err(error @ StoreError::Unavailable(_)), Some(link)) => {
+                tracing::warn!(%error, "no Sentinel says who is the primary");
+                return Ok(link.confirmed());
+            }
+            (Err(error), _) => return Err(error),
+        };
         let link = Arc::new(Link::to(&self.place, node).await?);
         if !is_settled {
             settle::settle(server, &link).await?;
@@ -163,6 +168,11 @@ impl Link {
     fn confirm(&self) {
         self.confirmed.store(BootClock.now_nanos(), Ordering::Release);
     }
+
+    fn confirmed(self: Arc<Self>) -> Arc<Self> {
+        self.confirm();
+        self
+    }
 }
 
 /// Connects, within a bound.
@@ -202,7 +212,7 @@ async fn watch_over(server: Weak<Server>, link: Weak<Link>) {
                 server.links.leave(&link);
                 return;
             }
-            // Without their word the connection stays: silence of the Sentinels is no failover.
+            // As above.
             Err(error) => {
                 tracing::warn!(%error, "no Sentinel says who is the primary");
                 link.confirm();

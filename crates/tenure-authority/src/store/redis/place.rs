@@ -222,6 +222,3 @@ fn store_name(name: &str) -> Result<String, String> {
     }
     Ok(name.to_owned())
 }
-
-#[cfg(test)]
-mod tests;

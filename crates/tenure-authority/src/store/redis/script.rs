@@ -26,7 +26,9 @@ scripts! {
     IDLE = " flags=no-writes", "lua/head.lua", "lua/idle.lua";
     SWAP = "", "lua/head.lua", "lua/swap.lua";
     IMPORT = "", "lua/head.lua", "lua/import.lua";
+    TOUCH = "", "lua/head.lua", "lua/touch.lua";
     CREATE = "", "lua/create.lua";
+    RIGHTS = " flags=no-writes", "lua/rights.lua";
 }
 
 impl Script {

@@ -3,12 +3,14 @@
 use super::fault::{self, Fault};
 use super::link::{Link, Links};
 use super::place::Place;
+use super::replicas;
 use super::row::{Damage, number};
 use super::script::Script;
 use super::time::Time;
 use crate::StoreError;
 use redis::{ErrorKind, RedisResult, ServerErrorKind, Value};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tenure_core::{AuthorityClock, Instant, StoreIdentity};
 
@@ -18,6 +20,8 @@ pub(super) struct Server {
     pub(super) place: Arc<Place>,
     pub(super) links: Links,
     pub(super) time: Time,
+    /// Whether fewer replicas than asked for have what was written last.
+    pub(super) is_in_doubt: AtomicBool,
 }
 
 /// What a script answered, as far as it was taken.
@@ -31,36 +35,40 @@ pub(super) struct Answer {
 impl Server {
     pub(super) fn new(place: Place) -> Self {
         let place = Arc::new(place);
-        Self { links: Links::new(Arc::clone(&place)), place, time: Time::default() }
+        Self {
+            links: Links::new(Arc::clone(&place)),
+            place,
+            time: Time::default(),
+            is_in_doubt: AtomicBool::new(false),
+        }
     }
 
     /// Runs a script that changes nothing.
     pub(super) async fn ask(self: &Arc<Self>, script: &Script, args: &[String]) -> Result<Answer, StoreError> {
-        self.call(script, args, self.place.timeout).await.map_err(|fault| fault.error)
+        let asked = async {
+            let link = self.links.get(self).await?;
+            replicas::settle_doubt(self, &link).await?;
+            self.call_on(&link, script, args, self.place.timeout).await
+        };
+        asked.await.map_err(|fault: Fault| fault.error)
     }
 
-    /// Runs a script, once.
-    pub(super) async fn call(
-        self: &Arc<Self>,
+    /// Runs a script, once, and gives the connection up when it is of no use any more.
+    pub(super) async fn call_on(
+        &self,
+        link: &Arc<Link>,
         script: &Script,
         args: &[String],
         patience: Duration,
     ) -> Result<Answer, Fault> {
-        let link = self.links.get(self).await?;
-        let called = self.call_on(&link, script, args, patience).await;
+        let called = self.called(link, script, args, patience).await;
         if called.as_ref().is_err_and(|fault| fault.is_over) {
-            self.links.leave(&link);
+            self.links.leave(link);
         }
         called
     }
 
-    pub(super) async fn call_on(
-        &self,
-        link: &Link,
-        script: &Script,
-        args: &[String],
-        patience: Duration,
-    ) -> Result<Answer, Fault> {
+    async fn called(&self, link: &Link, script: &Script, args: &[String], patience: Duration) -> Result<Answer, Fault> {
         let seen = self.time.seen();
         let mut all = Vec::with_capacity(args.len() + 2);
         let micros = seen.micros.to_string();

@@ -2,7 +2,7 @@
 
 use super::fault;
 use super::link::Link;
-use super::script::{CREATE, READ};
+use super::script::{CREATE, READ, RIGHTS};
 use super::server::{Server, evaluate, items, text};
 use crate::StoreError;
 use crate::store::json::{authority_from, authority_to};
@@ -20,6 +20,12 @@ const ROUNDS_MAX: usize = 8;
 pub(super) async fn settle(server: &Server, link: &Link) -> Result<(), StoreError> {
     let place = &server.place;
     super::warnings::tell(link, place).await?;
+    let rights = evaluate(link, place, &RIGHTS, &[], place.timeout).await;
+    let rights = rights.map_err(|error| fault::of_call(&error, place).error)?;
+    if let [status, why] = items(rights).map_err(|damage| server.damaged(&damage))?.as_slice() {
+        let said = |value: &redis::Value| text(value.clone()).map_err(|damage| server.damaged(&damage));
+        return Err(server.refused(&said(status)?, &said(why)?));
+    }
     for _ in 0..ROUNDS_MAX {
         let looked = evaluate(link, place, &READ, &["", "0", "", "", ""], place.timeout).await;
         let looked = looked.map_err(|error| fault::of_call(&error, place).error)?;

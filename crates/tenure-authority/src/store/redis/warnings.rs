@@ -79,6 +79,3 @@ pub(super) async fn tell(link: &Link, place: &Place) -> Result<(), StoreError> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,7 @@
 //! Changes. Those that come while a script is under way share the next one, and so one saving; each is judged alone.
 
 use super::fault::{Fault, of_script};
+use super::replicas;
 use super::row::{self, Conditions, number};
 use super::script::{IMPORT, SWAP};
 use super::server::{Answer, Server};
@@ -130,10 +131,9 @@ async fn work(server: Arc<Server>, mut turn: Turn) {
             return;
         }
         let args: Vec<String> = batch.iter().flat_map(|job| job.args.iter().cloned()).collect();
-        match server.call(&SWAP, &args, server.place.timeout).await {
-            Ok(mut answer) => {
-                for job in batch {
-                    let outcome = outcome(&server, &mut answer);
+        match made(&server, &args, batch.len()).await {
+            Ok(outcomes) => {
+                for (job, outcome) in batch.into_iter().zip(outcomes) {
                     // Nobody waits any more when the future was dropped; the change is made or not all the same.
                     let _ = job.answer.send(outcome);
                 }
@@ -145,6 +145,23 @@ async fn work(server: Arc<Server>, mut turn: Turn) {
             }
         }
     }
+}
+
+type Made = Result<RecallOutcome, StoreError>;
+
+async fn made(server: &Arc<Server>, args: &[String], changes: usize) -> Result<Vec<Made>, Fault> {
+    let link = server.links.get(server).await?;
+    let mut answer = server.call_on(&link, &SWAP, args, server.place.timeout).await?;
+    let mut outcomes: Vec<Made> = (0..changes).map(|_| outcome(server, &mut answer)).collect();
+    let is_made = |outcome: &Made| matches!(outcome, Ok(RecallOutcome::Done(_)));
+    if outcomes.iter().any(is_made) && !replicas::have(server, &link).await {
+        // It stands here, and may be lost with this server. Whoever reads it is told only once the replicas have it.
+        outcomes
+            .iter_mut()
+            .filter(|outcome| is_made(outcome))
+            .for_each(|outcome| *outcome = Ok(RecallOutcome::Unknown));
+    }
+    Ok(outcomes)
 }
 
 fn failed(fault: &Fault) -> Result<RecallOutcome, StoreError> {
@@ -181,9 +198,11 @@ pub(super) async fn import(server: Arc<Server>, content: Import) -> Result<SwapO
     for _ in 0..ROUNDS_MAX {
         let read = super::reader::read(&server, Default::default()).await?;
         let args = import_args(&content, &read).map_err(|error| server.damaged(&error.into()))?;
-        match server.call(&IMPORT, &args, IMPORT_PATIENCE).await {
+        let link = server.links.get(&server).await.map_err(|fault| fault.error)?;
+        match server.call_on(&link, &IMPORT, &args, IMPORT_PATIENCE).await {
             Ok(mut answer) => match answer.next().unwrap_or_default().as_deref() {
-                Some("done") => return Ok(SwapOutcome::Done),
+                Some("done") if replicas::have(&server, &link).await => return Ok(SwapOutcome::Done),
+                Some("done") => return Ok(SwapOutcome::Unknown),
                 Some("again") => {}
                 _ => return Ok(SwapOutcome::Changed),
             },

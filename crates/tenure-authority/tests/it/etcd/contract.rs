@@ -42,14 +42,7 @@ fn two_openings_of_one_etcd_store_keep_the_contract_together() {
 /// On the machine's clock, where etcd's own leases stand beside the sessions.
 #[test]
 fn the_etcd_store_keeps_the_contract_as_time_passes() {
-    // Hundreds of steps on one session that nobody renews: on a slow machine they take longer than its ttl.
-    let long = [
-        "a_read_is_of_one_moment",
-        "the_clock_is_read_after_the_records",
-        "one_resource_gives_each_epoch_once",
-        "many_resources_do_not_share_epochs",
-    ];
-    run_but(&long, &|| Subject {
+    run_all(&|| Subject {
         store: made(&url(Ttl::DEFAULT), Clock::Boot(BootClock)),
         pass: Box::new(wait),
         exact: false,

@@ -11,7 +11,7 @@ fn subject(store: Arc<dyn Store>) -> Subject {
     Subject { store, pass: Box::new(wait), exact: false }
 }
 
-fn wait(span: Duration) {
+pub(super) fn wait(span: Duration) {
     let (_keep, never) = std::sync::mpsc::channel::<()>();
     // A hair more, since the server's clock ticks in microseconds.
     let _ = never.recv_timeout(span + Duration::from_millis(1));

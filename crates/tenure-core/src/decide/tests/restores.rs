@@ -9,7 +9,7 @@ fn actor() -> Actor {
 }
 
 fn restore() -> Request {
-    Request::Restore { actor: actor(), reason: Reason::new("the backup of Monday").unwrap() }
+    Request::Restore { longest_ttl: None, actor: actor(), reason: Reason::new("the backup of Monday").unwrap() }
 }
 
 fn epoch(number: u64) -> Epoch {
@@ -51,6 +51,15 @@ fn an_operator_who_says_so_quarantines_a_store_that_noticed_nothing() {
     let b = world.worker("b");
     assert_eq!(world.granted(&b, "r").epoch, epoch(2));
     assert_eq!(restored(&mut world).incarnation, 3, "and after its end it is a new restore");
+}
+
+#[test]
+fn an_operator_who_knows_how_long_the_lost_may_believe_waits_no_longer() {
+    for (longest_ttl, span) in [(Some(TTL), TTL), (Some(Ttl::MAX), Ttl::MAX), (None, Ttl::MAX)] {
+        let mut world = World::new();
+        let request = Request::Restore { longest_ttl, actor: actor(), reason: Reason::new("").unwrap() };
+        assert_eq!(world.ask(&request), Ok(Reply::Restored { incarnation: 2, remaining: span.get() }));
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod explore;
 mod leases;
 mod renewal;
+mod restore;
 mod sessions;
 pub(crate) mod store;
 mod takeover;

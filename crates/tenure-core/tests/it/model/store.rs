@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tenure_core::decide::{Change, Keys, Refusal, Reply, Request, Swap, Then, View, decide};
-use tenure_core::record::{AuthorityRecord, Event, Holdings, LeaseRecord, SessionRecord, SessionState};
+use tenure_core::record::{AuthorityRecord, Event, Holdings, LeaseRecord, Seen, SessionRecord, SessionState};
 use tenure_core::{AuthorityClock, GrantId, Instant, ResourceName, SessionId, StoreIdentity, Ttl};
 
 /// The records of an authority, each with its version.
@@ -88,6 +88,11 @@ impl ModelStore {
         }
     }
 
+    /// The newest point of the history.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen { incarnation: self.authority.record.incarnation, number: self.history }
+    }
+
     pub(crate) fn session(&self, id: SessionId) -> Option<&SessionRecord> {
         self.sessions.get(&id).map(|versioned| &versioned.record)
     }
@@ -164,10 +169,12 @@ impl ModelStore {
             }
             Change::DropLease(resource) => drop(self.leases.remove(&resource)),
         }
-        if swap.transition.event == Event::Granted {
+        if matches!(swap.transition.event, Event::Granted | Event::Learnt) {
             self.granted.extend(swap.transition.grant);
         }
-        if self.contract.counts_every_row || matches!(swap.transition.event, Event::Granted | Event::Quarantined) {
+        if self.contract.counts_every_row
+            || matches!(swap.transition.event, Event::Granted | Event::Quarantined | Event::Restored)
+        {
             self.history += 1;
         }
         true

@@ -17,7 +17,7 @@ fn the_leader_is_stopped() {
     cluster.pause(leader);
     drill.tell("the leader is stopped");
     let mut bob = drill.worker("bob", &cluster.url());
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     drill.loses(&alice);
     cluster.resume(leader);
     drill.tell("the old leader goes on");
@@ -58,7 +58,7 @@ fn restored(slug: &'static str, title: &'static str, bump: u64) {
         drill.tell("its revision is raised");
     }
     let mut bob = drill.worker("bob", &url);
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     assert!(bob.token().epoch > carol.token().epoch);
     drill.loses(&carol);
     drill.ends(carol, bob, &url);

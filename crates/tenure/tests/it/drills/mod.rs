@@ -1,12 +1,14 @@
 //! What happens to the task, to both workers and to the receiver when the authority's own store fails, on real servers.
 //!
 //! Each drill answers the same four questions, and its account stands in `docs/drills`:
-//! `TENURE_DRILLS_BOOK=docs/drills cargo test -p tenure --test it drills` writes them anew. Drills that take long run when
-//! `TENURE_DRILLS` is set, which the continuous run does.
+//! `TENURE_DRILLS_BOOK=docs/drills cargo test -p tenure --test it drills` writes them anew.
 
 mod book;
 mod worker;
 
+mod etcd;
+mod postgres;
+mod redis;
 mod sqlite;
 
 use crate::receivers::id;
@@ -42,11 +44,6 @@ pub(crate) struct Drill {
     announced: Option<(usize, i64)>,
 }
 
-/// Whether the drills that take long are asked for.
-pub(crate) fn long() -> bool {
-    std::env::var_os("TENURE_DRILLS").is_some()
-}
-
 impl Drill {
     /// `slug` names its page, `title` says what is done to whom.
     pub(crate) fn new(slug: &'static str, title: &'static str) -> Self {
@@ -70,18 +67,11 @@ impl Drill {
         Worker::connect(name, url, &self.path("shop.db"))
     }
 
-    /// The worker asks once and gets the resource.
+    /// The worker asks until it gets the resource; the refusals on its way are told, each kind once.
     pub(crate) fn takes(&mut self, worker: &mut Worker) {
-        worker.take(Duration::ZERO).unwrap();
-        self.announce(worker);
-    }
-
-    /// The worker waits until it gets the resource; the refusals on its way are told.
-    pub(crate) fn takes_over(&mut self, worker: &mut Worker) {
-        let refusals = worker.take(PATIENCE).unwrap();
-        for refusal in refusals {
-            self.tell(format_args!("{} is told: {refusal}", worker.name));
-        }
+        let (book, name) = (&mut self.book, worker.name);
+        let told = |refusal: &str| book.tell(format_args!("{name} is told: {refusal}"));
+        worker.take(PATIENCE, told).unwrap();
         self.announce(worker);
     }
 

@@ -54,7 +54,7 @@ fn a_standby_is_promoted_without_the_last_grant() {
     assert!(matches!(drill.writes(&mut carol), Written::Accepted));
     pair.fail_over(&mut drill);
     let mut bob = drill.worker("bob", &pair.url);
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     assert!(bob.token().epoch > carol.token().epoch);
     drill.loses(&carol);
     drill.ends(carol, bob, &pair.url);
@@ -65,7 +65,7 @@ fn a_standby_is_promoted_without_the_last_grant() {
 #[test]
 fn two_standbys_are_promoted_apart() {
     let mut drill = Drill::new("postgres-two-standbys", "PostgreSQL: two standbys are promoted apart");
-    let Pair { primary, standby: left, url, .. } = Pair::start(&mut drill);
+    let Pair { primary, standby: left, url, address: _address } = Pair::start(&mut drill);
     let right = primary.standby();
     let mut alice = drill.worker("alice", &url);
     drill.takes(&mut alice);
@@ -81,11 +81,11 @@ fn two_standbys_are_promoted_apart() {
     let (left_url, right_url) = (at(&left), at(&right));
     let mut bob = drill.worker("bob", &left_url);
     drill.tell("bob asks the one");
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     assert!(matches!(drill.writes(&mut bob), Written::Accepted));
     let mut carol = drill.worker("carol", &right_url);
     drill.tell("carol asks the other");
-    drill.takes_over(&mut carol);
+    drill.takes(&mut carol);
     assert!(carol.token().epoch > bob.token().epoch, "the receiver showed it bob's grant");
     assert!(matches!(drill.writes(&mut carol), Written::Accepted));
     assert!(!matches!(drill.writes(&mut bob), Written::Accepted), "its own authority still names it");
@@ -113,31 +113,31 @@ fn a_server_is_killed_and_comes_back() {
     server.restart();
     drill.tell("the server is back");
     let mut bob = drill.worker("bob", &url);
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     assert_eq!(bob.token().epoch.get(), alice.token().epoch.get() + 1, "nothing was lost");
     drill.ends(alice, bob, &url);
 }
 
-/// Somebody has left a `psql` open that has locked the holder's session. The renewal cannot be made: the holder stops at
+/// Somebody has left a `psql` open that has locked the records of the holder. The renewal cannot be made: the holder stops at
 /// its own deadline, and the refusal names the process in the way.
 #[test]
-fn a_forgotten_transaction_locks_the_session() {
-    let mut drill = Drill::new("postgres-idle", "PostgreSQL: a forgotten transaction locks the holder's session");
+fn a_forgotten_transaction_locks_the_records() {
+    let mut drill = Drill::new("postgres-idle", "PostgreSQL: a forgotten transaction locks the holder's records");
     let server = Postgres::start();
     let url = format!("{}{NEW}", server.database());
     let mut alice = drill.worker("alice", &url);
     drill.takes(&mut alice);
     drill.writes(&mut alice);
     let plain = url.split('?').next().unwrap();
-    let forgotten = Forgotten::holding(plain, "SELECT 1 FROM tenure.session FOR UPDATE");
-    drill.tell("somebody's psql has locked her session and is idle in its transaction");
+    let forgotten = Forgotten::holding(plain, "SELECT 1 FROM tenure.session, tenure.lease FOR UPDATE");
+    drill.tell("somebody's psql has locked the records and is idle in its transaction");
     drill.loses(&alice);
     let mut bob = drill.worker("bob", &url);
-    let told = bob.take(TTL * 3).expect_err("her session cannot be ended").to_string();
+    let told = bob.take(TTL * 3, |_| ()).expect_err("her session cannot be ended").to_string();
     drill.tell(format_args!("bob is told: {told}"));
     drop(forgotten);
     drill.tell("the psql is ended");
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     drill.ends(alice, bob, &url);
 }
 
@@ -159,7 +159,7 @@ fn a_pooler_stands_between() {
     drill.loses(&alice);
     pooler.resume();
     let mut bob = drill.worker("bob", &url);
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     drill.ends(alice, bob, &url);
 }
 

@@ -43,10 +43,11 @@ fn the_primary_is_killed_with_the_last_grant() {
     watched.primary.kill();
     watched.replica.resume();
     drill.tell("the primary is killed");
-    watched.sentinels.wait_for_change(old);
+    let new = watched.sentinels.wait_for_change(old);
+    assert_eq!(new, watched.replica.addr());
     drill.tell("the Sentinels name the replica");
     let mut bob = drill.worker("bob", &watched.url);
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     assert!(bob.token().epoch > carol.token().epoch);
     drill.loses(&carol);
     drill.ends(carol, bob, &watched.url);
@@ -66,10 +67,11 @@ fn the_primary_is_stopped_and_wakes_up() {
     let old = watched.sentinels.primary();
     watched.primary.pause();
     drill.tell("the primary is stopped");
-    watched.sentinels.wait_for_change(old);
+    let new = watched.sentinels.wait_for_change(old);
+    assert_eq!(new, watched.replica.addr());
     drill.tell("the Sentinels name the replica");
     let mut bob = drill.worker("bob", &watched.url);
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     assert!(matches!(drill.writes(&mut bob), Written::Accepted));
     drill.loses(&alice);
     (0..3).for_each(|n| watched.sentinels.pause(n));
@@ -77,7 +79,7 @@ fn the_primary_is_stopped_and_wakes_up() {
     drill.tell("the old primary wakes up, and nobody has told it yet");
     let direct = format!("{}?max_ttl=3s", watched.primary.url());
     let mut dave = drill.worker("dave", &direct);
-    let told = dave.take(Duration::ZERO).err().map(|error| error.to_string());
+    let told = dave.take(Duration::ZERO, |_| ()).err().map(|error| error.to_string());
     drill.tell(format_args!("dave asks the old primary: {}", told.as_deref().unwrap_or("granted")));
     assert!(matches!(drill.writes(&mut bob), Written::Accepted) || dave.has_lease());
     drop(dave);

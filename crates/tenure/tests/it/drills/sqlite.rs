@@ -18,7 +18,7 @@ fn an_operator_takes_it_away() {
         reason: "drill".parse().unwrap(),
     };
     tenure::blocking::wait_for(bob.tenure.authority().execute(&revoke)).unwrap().unwrap();
-    drill.takes_over(&mut bob);
+    drill.takes(&mut bob);
     drill.loses(&alice);
     drill.ends(alice, bob, &url);
 }

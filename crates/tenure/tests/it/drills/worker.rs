@@ -1,6 +1,7 @@
 use super::{RESOURCE, TTL};
 use crate::receivers::id;
 use rusqlite::{Connection, TransactionBehavior};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,18 +51,17 @@ impl Worker {
         Self { name, tenure, refused: 0, receiver, sink, lease: None, token: None }
     }
 
-    /// Asks until it is granted, for at most `patience`. The refusals on the way, each once.
-    pub(crate) fn take(&mut self, patience: Duration) -> Result<Vec<String>, AcquireError> {
-        let mut refusals: Vec<String> = Vec::new();
+    /// Asks until it is granted, for at most `patience`, and at least once. `told` hears the refusals, each kind once.
+    pub(crate) fn take(&mut self, patience: Duration, mut told: impl FnMut(&str)) -> Result<(), AcquireError> {
+        let mut kinds = BTreeSet::new();
         let mut last = None;
         let mut ask = || {
             let wish = self.tenure.acquire(RESOURCE).ttl(TTL).sink(Arc::clone(&self.sink)).wait(Duration::ZERO);
             match wait_for(wish.into_future()) {
                 Ok(lease) => Some(lease),
                 Err(error) => {
-                    let told = without_numbers(&error.to_string());
-                    if !refusals.iter().any(|refusal| without_numbers(refusal) == told) {
-                        refusals.push(error.to_string());
+                    if kinds.insert(without_numbers(&error.to_string())) {
+                        told(&error.to_string());
                     }
                     last = Some(error);
                     None
@@ -72,7 +72,7 @@ impl Worker {
         let Some(lease) = lease else { return Err(last.unwrap()) };
         self.token = Some(lease.token().clone());
         self.lease = Some(lease);
-        Ok(refusals)
+        Ok(())
     }
 
     pub(crate) fn token(&self) -> &Token {
@@ -166,5 +166,5 @@ pub(super) fn accepted(receiver: &Path) -> Vec<(i64, String)> {
 
 /// A refusal without its times, which differ each time.
 fn without_numbers(text: &str) -> String {
-    text.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect()
+    text.split(' ').filter(|word| !word.starts_with(|c: char| c.is_ascii_digit())).collect()
 }
