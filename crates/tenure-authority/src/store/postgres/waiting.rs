@@ -213,7 +213,7 @@ async fn listen(waiting: &Arc<Waiting>) -> Result<(), Ended> {
         if std::mem::replace(&mut is_first, false) {
             waiting.wakes.tell_all();
         } else {
-            new.iter().for_each(|name| waiting.tell(name, "u"));
+            new.iter().for_each(|name| waiting.wakes.tell(name, Hint::Unknown));
         }
         all = tokio::time::timeout(AGAIN, waiting.poke.notified()).await.is_err();
     }
