@@ -69,7 +69,7 @@ impl Standing {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::None(scheme) => write!(f, "a {scheme} store has no schema of steps"),
+            Self::None(scheme) => write!(f, "stores of this kind ({scheme}) have no schema of steps"),
             Self::Present(version) => write!(f, "version {version}, which is this program's"),
             Self::Older { found: 0, known } => write!(f, "there is none yet; this program knows version {known}"),
             Self::Older { found, known } => write!(f, "version {found}, and this program knows version {known}"),

@@ -1,6 +1,6 @@
 //! What the store promises, and what in its server weakens that.
 
-use super::finding::Finding;
+use super::finding::{Finding, Verdict};
 use crate::span::Span;
 use std::time::Duration;
 use tenure::authority::{Authority, Capabilities, Durability, Read, Scope, Store, TimeSource, WallTime};
@@ -19,7 +19,8 @@ pub(super) fn look(url: &str, authority: &Authority) -> Vec<Finding> {
         findings.push(clock(store, can.clock));
         findings.extend(settings(store));
     }
-    findings.push(durability(can.durability));
+    let weakened = findings.iter().any(|finding| finding.name == "settings" && finding.verdict != Verdict::Ok);
+    findings.push(durability(can.durability, weakened));
     findings.push(waking(can));
     findings
 }
@@ -95,8 +96,12 @@ fn setting(warning: &str) -> Finding {
     Finding::warn("settings", says, advice)
 }
 
-fn durability(durability: Durability) -> Finding {
+fn durability(durability: Durability, weakened: bool) -> Finding {
     match durability {
+        Durability::Durable if weakened => Finding::ok(
+            "durability",
+            "what was granted stays, also after a crash, but for what the settings above cost",
+        ),
         Durability::Durable => Finding::ok("durability", "what was granted stays, also after a crash"),
         Durability::MayLose => Finding::ok(
             "durability",

@@ -1,4 +1,3 @@
-use super::super::finding::Verdict;
 use super::*;
 use tenure::authority::Clock;
 use tenure::authority::store::memory::MemoryStore;
@@ -36,7 +35,7 @@ fn a_warning_of_the_store_ends_with_what_to_do() {
 fn what_is_lost_with_its_process_is_a_warning() {
     let store = MemoryStore::new(Clock::Boot(tenure::authority::BootClock), tenure::Ttl::DEFAULT).unwrap();
     let can = store.capabilities();
-    assert_eq!(durability(can.durability).verdict, Verdict::Warn);
-    assert_eq!(durability(Durability::MayLose).verdict, Verdict::Ok);
+    assert_eq!(durability(can.durability, false).verdict, Verdict::Warn);
+    assert_eq!(durability(Durability::MayLose, false).verdict, Verdict::Ok);
     assert!(waking(Capabilities { wakes: false, ..can }).says.contains("looks again"));
 }

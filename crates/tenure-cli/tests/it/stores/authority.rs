@@ -4,8 +4,10 @@ use super::{Kind, on_every_store};
 use crate::run::{Running, account};
 use crate::site::{Site, hold};
 use serde_json::Value;
+use std::time::Duration;
 use tenure::blocking::wait_for;
 use tenure::core::record::Event;
+use tenure_servers::{Redis, Sentinels};
 
 const JOB: &str = "nightly";
 
@@ -14,6 +16,7 @@ on_every_store!(
     a_holder_is_shown_to_everybody,
     a_takeover_ends_the_command_and_its_writes,
     what_is_over_is_given_up_retired_and_opened_again,
+    a_probe_waits_for_the_end_of_a_lease,
 );
 
 fn events(site: &Site) -> Vec<Event> {
@@ -109,12 +112,43 @@ fn what_is_over_is_given_up_retired_and_opened_again(kind: Kind) {
     site.tenure(&["retire", JOB]).ended(0).with(&["Gone: nightly"]);
     site.tenure(&["show", JOB]).ended(0).with(&["retired", "A new grant begins above epoch 1"]);
     site.fed(&token, b"late", &["put", "--sink", &out]).ended(76).with(&["stale"]);
-    let lease = hold(&worker, JOB, &[&out]);
+    let other = site.worker("bob");
+    let lease = hold(&other, JOB, &[&out]);
     assert_eq!(lease.token().epoch.get(), 2);
     lease.complete("version 12").unwrap();
-    site.tenure(&["run", "--resource", JOB, "--", "true"]).ended(75).with(&["version 12"]);
+    site.tenure(&["run", "--resource", JOB, "--", "true"]).ended(75).with(&["bob", "has completed"]);
     site.tenure(&["reopen", JOB, "--reason", "corrected"]).ended(0).with(&["Open again"]);
     site.tenure(&["run", "--resource", JOB, "--sink", &out, "--", "true"]).ended(0);
     let read = wait_for(worker.authority().inspect(&token.resource)).unwrap();
     assert_eq!(read.view.lease.unwrap().epoch.get(), 3);
+}
+
+/// A's lease is left to expire, in the store's own time; its late write meets a sealed receiver.
+fn a_probe_waits_for_the_end_of_a_lease(kind: Kind) {
+    let site = kind.site();
+    let out = site.files("out");
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let worker =
+        format!("echo ready; sleep 0.2; echo $TENURE_PROBE_WORKER > c; {tenure} put --sink {out} --name doc < c");
+    let words = ["probe", "--authority", "--wait-ttl", "--ttl", "2s", "--sink", &out, "--pause-on", "^ready", "--json"];
+    let said = site.tenure(&[&words[..], &["--read", "cat out/doc", "--", "sh", "-c", &worker]].concat()).ended(0);
+    let judged = said.json();
+    assert_eq!(
+        (&judged["verdict"], &judged["lease"]["authority"]),
+        (&"pass".into(), &site.authority().into()),
+        "{judged}"
+    );
+    assert_eq!(judged["lease"]["ended_by"], "expiry");
+}
+
+#[test]
+fn sentinels_lead_to_the_authority() {
+    let redis = Redis::start();
+    let sentinels = Sentinels::start(3, &redis, 2, Duration::from_secs(2), Duration::from_secs(10));
+    let addresses: Vec<String> = sentinels.addrs().iter().map(ToString::to_string).collect();
+    let site = Site::on(format!("redis+sentinel://{}/{}", addresses.join(","), Sentinels::NAME));
+    let check = format!("{} check", env!("CARGO_BIN_EXE_tenure"));
+    site.tenure(&["run", "--resource", JOB, "--", "sh", "-c", &check]).ended(0).with(&["owned: nightly, epoch 1"]);
+    site.tenure(&["ls"]).ended(0).with(&["nightly", "free"]);
+    site.tenure(&["doctor"]).ended(0).with(&["identity", "failover"]);
 }

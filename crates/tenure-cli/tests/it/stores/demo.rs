@@ -7,6 +7,8 @@ use std::path::Path;
 on_every_store!(the_incident_is_the_published_one_and_leaves_the_others_alone);
 
 fn the_incident_is_the_published_one_and_leaves_the_others_alone(kind: Kind) {
+    // It starts ten workers at once.
+    let _alone = crate::run::alone();
     let site = kind.site();
     let worker = site.worker("alice");
     let lease = hold(&worker, "document", &[]);
@@ -16,7 +18,7 @@ fn the_incident_is_the_published_one_and_leaves_the_others_alone(kind: Kind) {
     let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/published.json");
     let said =
         site.tenure(&["demo", "--authority", &site.authority(), "--check", published.to_str().unwrap()]).ended(0);
-    let said = said.with(&["in real time", "acquires: epoch 2, for 2 s", "are retired", "but for the deadlines"]);
+    let said = said.with(&["in real time", "acquires: epoch 2, for 2 s", "is retired", "but for the deadlines"]);
     assert!(said.out.contains("none         written") && said.out.contains("sealed       stale"), "{said:#?}");
     lease.ensure_owned().unwrap();
     let left = site.tenure(&["ls", "--json"]).ended(0).whole_json();

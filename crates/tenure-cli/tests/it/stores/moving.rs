@@ -1,8 +1,9 @@
 //! From store to store and back: nothing is lost, and epochs go on above.
 
 use super::Kind;
-use crate::site::{Site, hold, made};
+use crate::site::{Site, made};
 use serde_json::Value;
+use std::time::Duration;
 
 /// What an export holds of the resources and the history, without what belongs to one store or one moment.
 fn content(export: &str) -> (Value, Vec<Value>, Vec<Value>) {
@@ -33,12 +34,12 @@ fn a_store_moves_through_all_the_others_and_back() {
     let site = Site::new();
     let out = site.files("out");
     let worker = site.worker("alice");
-    hold(&worker, "done", &[]).complete("7 files: \u{fc}, \"quoted\", \\").unwrap();
-    hold(&worker, "retired", &[]).release().unwrap();
+    // So long nothing is granted after a move.
+    let wish = |resource: &str| worker.wish(resource).ttl(Duration::from_secs(2));
+    worker.acquire(wish("done")).unwrap().complete("7 files: \u{fc}, \"quoted\", \\").unwrap();
+    worker.acquire(wish("retired")).unwrap().release().unwrap();
     site.tenure(&["retire", "retired"]).ended(0);
-    let ttl = std::time::Duration::from_secs(2);
-    let sink = tenure::sink::connect(&out).unwrap();
-    let lease = worker.acquire(worker.wish("held").ttl(ttl).sink(sink)).unwrap();
+    let lease = worker.acquire(wish("held").sink(tenure::sink::connect(&out).unwrap())).unwrap();
     let old = lease.token().clone();
     let export = |url: &str| site.tenure(&["export", "--authority", url]).ended(0).out;
     let first = export(&site.authority());

@@ -74,10 +74,12 @@ fn where_nobody_answers(kind: Kind) {
 
 #[test]
 fn where_nobody_listens_it_is_69() {
+    let _alone = crate::run::alone();
     NETWORK.into_iter().for_each(where_nobody_listens);
 }
 
 #[test]
 fn where_nobody_answers_it_is_69_after_a_bound() {
+    let _alone = crate::run::alone();
     NETWORK.into_iter().for_each(where_nobody_answers);
 }
