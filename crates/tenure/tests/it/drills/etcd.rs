@@ -6,7 +6,7 @@ const NEW: &str = "?create=true&max_ttl=3s";
 /// The member that leads is stopped, and the holder knows no other. It stops at its own deadline; another worker asks the
 /// members that are left.
 #[test]
-fn the_leader_is_stopped() {
+fn the_member_that_leads_is_stopped() {
     let mut drill = Drill::new("etcd-leader", "etcd: the leader is stopped, and the holder knows no other member");
     let cluster = Etcd::cluster();
     let leader = cluster.leader();
