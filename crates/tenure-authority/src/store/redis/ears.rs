@@ -68,11 +68,14 @@ async fn subscribe(server: &Server, wakes: &Wakes, stir: &Arc<Notify>) -> Result
 }
 
 fn tell(wakes: &Wakes, info: &PushInfo) {
-    let name = info.data.get(1).cloned().and_then(|name| String::from_redis_value(name).ok());
+    let names = info.data.get(1).cloned().and_then(|names| String::from_redis_value(names).ok());
     // What cannot be read may be about anything, as a `*` is.
-    match name.filter(|name| name != "*").and_then(|name| ResourceName::new(name).ok()) {
-        Some(resource) => wakes.tell(&resource),
-        None => wakes.tell_all(),
+    let Some(names) = names else { return wakes.tell_all() };
+    for name in names.split('\n') {
+        match ResourceName::new(name) {
+            Ok(resource) if name != "*" => wakes.tell(&resource),
+            _ => wakes.tell_all(),
+        }
     }
 }
 
