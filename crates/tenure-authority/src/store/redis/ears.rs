@@ -73,8 +73,7 @@ fn tell(wakes: &Wakes, info: &PushInfo) {
     let said = info.data.get(1).cloned().and_then(|said| String::from_redis_value(said).ok());
     // What cannot be read may be about anything, as a `*` is.
     let Some(said) = said else { return wakes.tell_all() };
-    for one in said.split('
-') {
+    for one in said.split('\n') {
         match one.split_at_checked(1).map(|(hint, name)| (hint, ResourceName::new(name))) {
             Some((hint, Ok(resource))) => wakes.tell(&resource, Hint::from_code(hint)),
             _ => wakes.tell_all(),
