@@ -65,7 +65,14 @@ impl Authority {
             }
         }
         for _ in 0..ROUNDS_MAX {
-            let read = self.store.read(&keys).await?;
+            let read = match self.store.read(&keys).await {
+                // The change may stand all the same: what cannot be read is no refusal of it.
+                Err(error) if unknown => {
+                    tracing::debug!(%error, "a change that is unknown could not be looked for");
+                    return Err(AuthorityError::Unknown);
+                }
+                read => read?,
+            };
             if let Some(recall) = &self.recall {
                 recall.saw(&keys, &read);
             }
