@@ -47,7 +47,7 @@ impl Scene {
         let empty = format!("sqlite:{}?create=true", self.site.path("empty.db").display());
         let out = self.out.as_str();
         let because = ["--reason", "as a test"];
-        let verbs: [(&str, Vec<&str>, i32, Json); 18] = [
+        let verbs: [(&str, Vec<&str>, i32, Json); 19] = [
             ("run", vec!["--resource", "fresh", "--", "true"], 0, Json::Aside),
             ("check", vec![], 0, Json::One),
             ("put", vec!["--sink", out], 0, Json::One),
