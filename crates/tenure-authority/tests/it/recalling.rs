@@ -10,8 +10,8 @@ use tenure_authority::conformance::block_on;
 use tenure_authority::store::Answer;
 use tenure_authority::store::memory::MemoryStore;
 use tenure_authority::{
-    Authority, AuthorityError, BootClock, Capabilities, Clock, HistoryQuery, Import, Listed, Page, Read, RecallOutcome, Recalled,
-    Recorded, Scope, Store, StoreError, SwapOutcome, TimeSource, Version,
+    Authority, AuthorityError, BootClock, Capabilities, Clock, HistoryQuery, Import, Listed, Page, Read, RecallOutcome,
+    Recalled, Recorded, Scope, Store, StoreError, SwapOutcome, TimeSource, Version,
 };
 use tenure_core::decide::{Keys, Refusal, Reply, Request, Swap};
 use tenure_core::record::{LeaseRecord, Seen};
@@ -160,7 +160,10 @@ fn a_holder_that_is_forgotten_is_not_overtaken() {
     remote.is_away.store(true, Ordering::Release);
     let renewal = Request::Renew { id: holder.session, n: 0, seen: Seen::default() };
     let answer = holder.ask(&renewal);
-    assert!(matches!(answer, Err(AuthorityError::Unknown)), "it may have been made, and could not be looked for: {answer:?}");
+    assert!(
+        matches!(answer, Err(AuthorityError::Unknown)),
+        "it may have been made, and could not be looked for: {answer:?}"
+    );
     remote.is_away.store(false, Ordering::Release);
     other.renew(0).expect("a renewal");
     match other.ask(&other.acquiring("r", grant(3))) {
