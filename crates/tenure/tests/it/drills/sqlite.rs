@@ -81,8 +81,8 @@ fn a_backup_is_copied_over_it() {
     let mut bob = drill.worker("bob", &url(&path));
     drill.takes(&mut bob);
     assert_eq!(bob.token().epoch.get(), 3, "the receiver knew of carol's");
-    drill.tell(format_args!("carol: {}", carol.asked("lost")));
-    drill.tell(format_args!("carol writes: {}", carol.asked("write")));
+    drill.tell(format_args!("carol, when she asks nobody: {}", carol.asked("lost")));
+    drill.tell(format_args!("carol writes under epoch 2: {}", carol.asked("write")));
     drill.ends(carol, bob, &url(&path));
 }
 
