@@ -72,6 +72,8 @@ impl Member {
             ("initial-cluster-token", TOKEN),
             ("heartbeat-interval", &pace.to_string()),
             ("election-timeout", &(pace * 10).to_string()),
+            // One that comes back from an island forces no election: so it is by default in newer releases.
+            ("pre-vote", if self.site.network.is_some() { "true" } else { "false" }),
             ("logger", "zap"),
         ];
         self.process.launch(options.map(|(name, value)| format!("--{name}={value}").into()));
