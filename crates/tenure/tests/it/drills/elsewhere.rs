@@ -113,11 +113,17 @@ impl Former for Elsewhere {
 
 /// A worker whose process is gone, and its token, which somebody may still have.
 pub(super) struct Gone {
-    pub(super) name: &'static str,
-    pub(super) why: &'static str,
-    pub(super) token: Token,
-    pub(super) receiver: PathBuf,
-    pub(super) refused: usize,
+    name: &'static str,
+    why: &'static str,
+    token: Token,
+    receiver: PathBuf,
+    refused: usize,
+}
+
+impl Gone {
+    pub(super) fn new(name: &'static str, why: &'static str, token: Token, receiver: PathBuf) -> Self {
+        Self { name, why, token, receiver, refused: 0 }
+    }
 }
 
 impl Former for Gone {
