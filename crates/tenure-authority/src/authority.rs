@@ -65,7 +65,7 @@ impl Authority {
             }
         }
         for _ in 0..ROUNDS_MAX {
-            let read = self.store.read(&keys).await?;
+            let read = self.store.read(&keys).await.map_err(|error| said(error, unknown))?;
             if let Some(recall) = &self.recall {
                 recall.saw(&keys, &read);
             }
@@ -81,13 +81,16 @@ impl Authority {
             let recalled = match (&self.recall, read.versions.authority, &swap.change) {
                 (Some(_), Some(version), change) if !matches!(change, Change::Authority(_)) => {
                     let recalled = recall::recalled(swap.clone(), expected, version, &read.view);
-                    self.make(recalled, decision.then.clone()).await?
+                    self.make(recalled, decision.then.clone()).await.map_err(|error| said(error, unknown))?
                 }
                 _ => None,
             };
             let made = match recalled {
                 Some(made) => made,
-                None => Made::of(self.store.swap(swap, expected).await?, decision.then),
+                None => {
+                    let outcome = self.store.swap(swap, expected).await.map_err(|error| said(error, unknown))?;
+                    Made::of(outcome, decision.then)
+                }
             };
             if let Some(answer) = self.settled(&keys, made, &mut unknown)? {
                 return Ok(answer);
@@ -169,6 +172,15 @@ impl Authority {
         let keys = Keys { resource: Some(resource.clone()), ..Default::default() };
         self.store.read(&keys).await
     }
+}
+
+/// What a store's error means. After an unknown change it is no refusal: that change may stand all the same.
+fn said(error: StoreError, unknown: bool) -> AuthorityError {
+    if !unknown {
+        return error.into();
+    }
+    tracing::debug!(%error, "a change that is unknown could not be looked for");
+    AuthorityError::Unknown
 }
 
 /// What one round came to.

@@ -85,6 +85,7 @@ pub const CLAUSES: &[Clause] = clauses![
     swapping::an_ended_session_is_not_relied_on,
     swapping::an_overdue_session_still_stands,
     swapping::a_session_of_a_former_incarnation_is_not_relied_on,
+    swapping::a_quarantine_that_comes_late_is_decided_anew,
     swapping::holdings_follow_the_grants,
     swapping::a_renewal_and_a_grant_do_not_disturb_each_other,
     listing::history_is_in_order_and_complete,

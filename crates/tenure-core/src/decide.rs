@@ -78,6 +78,22 @@ pub struct Swap {
     pub transition: Transition,
 }
 
+impl Swap {
+    /// Before when, on the store's clock, the swap must be made; a later one is decided anew. `None`: whenever.
+    ///
+    /// A quarantine is counted from the reading, and until it is made, sessions of the former incarnation are renewed: a
+    /// twentieth of the longest ttl is half of the margin by which their holders stop earlier (see `Timing::MARGIN_DIVISOR`).
+    #[must_use]
+    pub fn made_before(&self) -> Option<Instant<AuthorityClock>> {
+        match &self.change {
+            Change::Authority(record) if record.quarantined_until.is_some() => {
+                Some(self.transition.at.after(record.max_ttl.get() / 20))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What follows from the records and the request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {

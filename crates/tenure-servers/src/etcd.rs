@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use rustix::process::Signal;
 
-use crate::folder::Folder;
 use crate::http::Connection;
 use crate::installed::program;
+use crate::island::{Island, Site};
 use crate::patience::{PATIENCE, eventually};
 use crate::ports::on_free_ports;
 use crate::process::{ask, tool};
@@ -36,6 +36,16 @@ impl Etcd {
         on_free_ports("a cluster of etcd", |ports: [u16; 6]| Self::run(&ports))
     }
 
+    /// As [`cluster`](Self::cluster), with member 0 on an island: it can be cut off from the other two, and its clients
+    /// still reach it. It leads.
+    #[must_use]
+    pub fn cluster_with(island: &Island) -> Self {
+        let sites = [island.there(), Island::here(), Island::here()];
+        let cluster = on_free_ports("a cluster of etcd", |ports: [u16; 6]| Self::run_at(&ports, &sites));
+        cluster.lead(0);
+        cluster
+    }
+
     /// The node that all tests of this process share. Keep to keys of your own, and do not harm it.
     #[must_use]
     pub fn shared() -> &'static Self {
@@ -44,10 +54,15 @@ impl Etcd {
     }
 
     fn run(ports: &[u16]) -> Result<Self, String> {
+        Self::run_at(ports, &vec![Site::usual(); ports.len() / 2])
+    }
+
+    fn run_at(ports: &[u16], sites: &[Site]) -> Result<Self, String> {
         let members: Vec<Member> = ports
             .chunks_exact(2)
+            .zip(sites)
             .enumerate()
-            .map(|(n, ports)| Member::new(n, ports[0], ports[1], Folder::new("etcd", None)))
+            .map(|(n, (ports, site))| Member::new(n, ports[0], ports[1], site.clone()))
             .collect();
         let cluster = Self { members };
         // No member answers before a majority runs.
@@ -80,7 +95,7 @@ impl Etcd {
         all
     }
 
-    /// The address of each member: `127.0.0.1:port`.
+    /// The address of each member: `127.0.0.1:port`, unless it is on an island.
     #[must_use]
     pub fn endpoints(&self) -> Vec<SocketAddr> {
         self.members.iter().map(Member::addr).collect()
@@ -166,6 +181,18 @@ impl Etcd {
                 id.is_some() && votes.count() >= majority
             })
         })
+    }
+
+    /// Gives the lead to a member, and waits until it has it.
+    pub fn lead(&self, member: usize) {
+        eventually("the member leads", || {
+            if self.leader() == member {
+                return Some(());
+            }
+            let id: u64 = self.members[member].status()?.member.parse().ok()?;
+            let _ = self.try_ctl(&["move-leader", &format!("{id:x}")]);
+            None
+        });
     }
 
     /// The revision that the first member that answers has reached.

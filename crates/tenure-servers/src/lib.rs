@@ -24,6 +24,7 @@ pub mod etcd;
 mod folder;
 mod http;
 mod installed;
+mod island;
 mod keeper;
 mod patience;
 mod pgbouncer;
@@ -38,6 +39,7 @@ mod tls;
 mod tree;
 
 pub use etcd::Etcd;
+pub use island::Island;
 pub use patience::{PATIENCE, eventually, within};
 pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;

@@ -36,7 +36,20 @@ impl Sentinels {
     /// failures that are none. `failover_timeout` is Sentinel's own: a failed attempt is repeated after twice that time.
     #[must_use]
     pub fn start(n: usize, primary: &Redis, quorum: usize, down_after: Duration, failover_timeout: Duration) -> Self {
-        let (name, port) = (Self::NAME, primary.port());
+        Self::through(primary.port(), n, primary, quorum, down_after, failover_timeout)
+    }
+
+    /// As [`start`](Self::start), and they know the primary by another port of 127.0.0.1, which leads to it.
+    #[must_use]
+    pub fn through(
+        port: u16,
+        n: usize,
+        primary: &Redis,
+        quorum: usize,
+        down_after: Duration,
+        failover_timeout: Duration,
+    ) -> Self {
+        let name = Self::NAME;
         let mut watch = format!(
             "sentinel monitor {name} 127.0.0.1 {port} {quorum}\nsentinel down-after-milliseconds {name} {}\n\
              sentinel failover-timeout {name} {}\n",

@@ -51,11 +51,11 @@ impl Ours {
                 (self.authority.clone(), acquiring(&resource(&format!("held-{leases}-{n}")), session));
             under_way.spawn(async move { authority.execute(&request).await });
             if under_way.len() >= 256 {
-                granted(under_way.join_next().await);
+                granted(&under_way.join_next().await);
             }
         }
         while let Some(answer) = under_way.join_next().await {
-            granted(Some(answer));
+            granted(&Some(answer));
         }
         vec![self.caller(session, "unused")]
     }
@@ -67,7 +67,7 @@ impl Ours {
 
 type Answered = Result<Result<Reply, tenure_core::decide::Refusal>, tenure_authority::AuthorityError>;
 
-fn granted(answer: Option<Result<Answered, tokio::task::JoinError>>) {
+fn granted(answer: &Option<Result<Answered, tokio::task::JoinError>>) {
     assert!(matches!(answer, Some(Ok(Ok(Ok(Reply::Granted(_)))))), "{answer:?}");
 }
 

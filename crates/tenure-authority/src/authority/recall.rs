@@ -31,7 +31,7 @@ struct Stored {
     heard: u64,
 }
 
-/// So many records of each kind at most; then all of them are forgotten, which costs one reading each.
+/// So many records at most; then all of them are forgotten, which costs one reading each.
 const KNOWN_MAX: usize = 16_384;
 
 /// A reading of the store's clock is too old to be carried on after this long.
@@ -137,7 +137,9 @@ impl Known {
         let caller = keys.session.map(|id| self.sessions.get(&id)).map_or(Some(None), |found| found.map(Some))?;
         let lease =
             keys.resource.as_ref().map(|name| self.leases.get(name)).map_or(Some(None), |found| found.map(Some))?;
-        let holder = lease.and_then(|(lease, _)| self.sessions.get(&lease.session));
+        // A session that is not remembered is not one that has ended: without it, nobody could say whether the grant stands.
+        let granted = lease.filter(|(lease, _)| lease.is_granted());
+        let holder = granted.map_or(Some(None), |(lease, _)| self.sessions.get(&lease.session).map(Some))?;
         let (caller, lease, holder) = (caller.cloned().unzip(), lease.cloned().unzip(), holder.cloned().unzip());
         let view = View {
             observed: store.record.identity.clone(),
@@ -159,19 +161,20 @@ impl Known {
     }
 
     fn keep_session(&mut self, session: SessionRecord, version: Version) {
-        make_room(&mut self.sessions);
+        self.make_room(self.sessions.contains_key(&session.id));
         self.sessions.insert(session.id, (session, version));
     }
 
     fn keep_lease(&mut self, lease: LeaseRecord, version: Version) {
-        make_room(&mut self.leases);
+        self.make_room(self.leases.contains_key(&lease.resource));
         self.leases.insert(lease.resource.clone(), (lease, version));
     }
-}
 
-fn make_room<K, V>(known: &mut HashMap<K, V>) {
-    if known.len() >= KNOWN_MAX {
-        known.clear();
+    fn make_room(&mut self, is_known: bool) {
+        if !is_known && self.sessions.len() + self.leases.len() >= KNOWN_MAX {
+            self.sessions.clear();
+            self.leases.clear();
+        }
     }
 }
 

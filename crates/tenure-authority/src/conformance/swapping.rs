@@ -1,6 +1,6 @@
 use super::Subject;
 use super::records::{Worker, grant, grant_id, held, session, session_id, swap};
-use crate::store::{SwapOutcome, Version};
+use crate::store::{SwapOutcome, TimeSource, Version};
 use std::collections::BTreeSet;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
 use tenure_core::record::{EndReason, Event, Holdings, LeaseRecord, Phase};
@@ -166,4 +166,20 @@ pub(super) fn a_renewal_and_a_grant_do_not_disturb_each_other(subject: &Subject)
         Ok(Reply::Renewed { holdings, .. }) => assert_eq!(holdings, after.holdings),
         other => unreachable!("a renewal is answered with one, not {other:?}"),
     }
+}
+
+/// A quarantine is counted from the reading that it was decided on, and sessions of the former incarnation are renewed
+/// until it is made: one that comes late would end while their holders still believe.
+pub(super) fn a_quarantine_that_comes_late_is_decided_anew(subject: &Subject) {
+    if !subject.exact || subject.store.capabilities().clock == TimeSource::Observed {
+        return;
+    }
+    let read = subject.read(&Keys::default());
+    let after = read.view.authority.quarantined(read.view.observed.clone(), read.view.seen(), read.now);
+    let made = || swap(Change::Authority(after.clone()), Event::Quarantined, read.now);
+    let until = made().made_before().expect("it is bounded");
+    subject.pass(until.since(&read.now));
+    assert_eq!(subject.swap(made(), read.versions.authority), SwapOutcome::Changed);
+    let read = subject.read(&Keys::default());
+    assert_eq!((read.view.authority.incarnation, read.view.history), (1, 0));
 }

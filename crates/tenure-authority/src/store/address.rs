@@ -106,20 +106,51 @@ pub fn shown(url: &str) -> String {
     if ["sqlite", "memory", "file"].contains(&url.split(':').next().unwrap_or_default()) {
         return url.to_owned();
     }
-    let (place, parameters) = url.split_once('?').map_or((url, None), |(place, rest)| (place, Some(rest)));
-    // A password may hold an `@`; a host cannot.
-    let place = match place.rsplit_once('@') {
-        Some((before, host)) => {
-            let (scheme, user) = before.find("://").map_or(("", before), |end| before.split_at(end + 3));
-            format!("{scheme}{}@{host}", user.split(':').next().unwrap_or_default())
+    // A password may hold an `@`, and a `?` that should have been escaped; a host cannot. So everything up to the last `@`
+    // that stands before a parameter belongs to whoever connects.
+    let (who, rest) = url.rsplit_once('@').map_or((None, url), |(who, rest)| (Some(who), rest));
+    let (place, parameters) = rest.split_once('?').map_or((rest, None), |(place, rest)| (place, Some(rest)));
+    let place = match who {
+        Some(who) => {
+            let (scheme, user) = who.find("://").map_or(("", who), |end| who.split_at(end + 3));
+            format!("{scheme}{}@{place}", user.split([':', '?', '/']).next().unwrap_or_default())
         }
         None => place.to_owned(),
     };
-    let open = |parameter: &&str| !parameter.split('=').next().is_some_and(|name| name.ends_with("password"));
-    let kept: Vec<&str> = parameters.into_iter().flat_map(|all| all.split('&')).filter(open).collect();
+    // Only what is known to be no secret: a misspelt `password=` is one as well.
+    let is_shown = |parameter: &&str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        SHOWN.contains(&name)
+    };
+    let all: Vec<&str> = parameters.into_iter().flat_map(|all| all.split('&')).collect();
+    let kept: Vec<&str> = all.iter().copied().filter(is_shown).collect();
     let mark = if kept.is_empty() { "" } else { "?" };
     format!("{place}{mark}{}", kept.join("&"))
 }
+
+/// The parameters whose values may be shown.
+const SHOWN: &[&str] = &[
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "create",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "load_balance_hosts",
+    "max_ttl",
+    "name",
+    "options",
+    "port",
+    "replicas",
+    "schema",
+    "sslmode",
+    "sslnegotiation",
+    "target_session_attrs",
+    "tls_ca",
+    "user",
+];
 
 /// The schemes of stores on a network.
 const NETWORK: &[&str] =

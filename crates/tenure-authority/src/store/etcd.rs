@@ -9,45 +9,49 @@
 //! No clock is shared, and no absolute deadline is ever compared. **Each process watches**: it takes down when its own
 //! clock stood where when it saw a renewal for the first time, and the deadline is that plus the session's ttl. That is
 //! never before the holder's own, which counts from before it sent the renewal. It needs nothing of etcd but a
-//! linearizable read, so whatever etcd does with its leases, a dead holder ends one ttl after somebody has begun to watch.
+//! linearizable read, so whatever etcd does with its leases, a dead holder ends one ttl after somebody has begun to
+//! watch.
 //!
-//! Somebody who has just been started has watched nothing. For them each opening puts a key `alive/SESSION` on a lease of
-//! etcd as long as the ttl, and each renewal keeps that lease alive *before* it is made. When a record names such a lease
-//! and the key is not there in the same read, the session is overdue: a ttl has passed since etcd heard of the holder, and
-//! the holder had sent before that. A leader change begins every lease anew, which makes this late and nothing else. A
-//! record whose lease could not be kept alive names none. On a clock that a test drives there are no such leases.
+//! Somebody who has just been started has watched nothing. For them each opening puts a key `alive/SESSION` on a lease
+//! of etcd as long as the ttl, and each renewal keeps that lease alive *before* it is made. When a record names such a
+//! lease and the key is not there in the same read, the session is overdue: a ttl has passed since etcd heard of the
+//! holder, and the holder had sent before that. A leader change begins every lease anew, which makes this late and
+//! nothing else. A record whose lease could not be kept alive names none. On a clock that a test drives there are no
+//! such leases.
 //!
-//! An ended session is swept one hour after *somebody that still runs* has seen it ended, so a store that is only used by
-//! short commands keeps its ended sessions. A quarantine is a span as well: it counts from the first sight, and ends for
-//! newcomers with a key on a lease.
+//! An ended session is swept one hour after *somebody that still runs* has seen it ended, so a store that is only used
+//! by short commands keeps its ended sessions. A quarantine is a span as well: it counts from the first sight, and ends
+//! for newcomers with a key on a lease.
 //!
 //! # Steps
 //!
-//! * **A read** is one transaction of ranges, never `serializable`. The session that holds a resource is guessed from the
-//!   last read; a wrong guess costs another round trip. Reads that come together share one.
+//! * **A read** is one transaction of ranges, never `serializable`. The session that holds a resource is guessed from
+//!   the last read; a wrong guess costs another round trip. Reads that come together share one.
 //! * **A swap** is one transaction: it compares the record's revision, `live/SESSION` of the relied-on session with the
-//!   incarnation, the store's own record, and the *value* of `head`, which holds the length of the history and 128 random
-//!   bits. So the numbers of the history have no gaps, and what went back in time and came forward another way is never
-//!   taken for what was read, even where revisions repeat. Its `else` branch reads the same keys: a swap that failed
-//!   because somebody else moved the head is put together again without asking.
-//! * **Swaps that wait together** share a transaction, some twenty of them (a server takes 128 steps). Each is judged alone
-//!   on what this process knows, and the transaction compares all of that.
+//!   incarnation, the store's own record, and the *value* of `head`, which holds the length of the history and 128
+//!   random bits. So the numbers of the history have no gaps, and what went back in time and came forward another way
+//!   is never taken for what was read, even where revisions repeat. Its `else` branch reads the same keys: a swap that
+//!   failed because somebody else moved the head is put together again without asking.
+//! * **Swaps that wait together** share a transaction, some twenty of them (a server takes 128 steps). Each is judged
+//!   alone on what this process knows, and the transaction compares all of that.
 //! * **A renewal** touches neither `head` nor any grant, and waits in a queue of its own.
 //! * **An import** is written beside the store, into keys that nobody reads, and one transaction moves the store there.
 //!
 //! # Which store it is
 //!
 //! `etcd:CLUSTER`, by the cluster's id. A snapshot that was restored under the same name and addresses has the same id;
-//! that its revision went back is noticed by whoever has seen a higher one (see `identity.rs`). A swap that another cluster
-//! answers is unknown, and can only have been made where the head was the very same: nothing was forgotten there.
+//! that its revision went back is noticed by whoever has seen a higher one (see `identity.rs`). A swap that another
+//! cluster answers is unknown, and can only have been made where the head was the very same: nothing was forgotten
+//! there.
 //!
 //! # What it does not promise
 //!
-//! * Several processes serialize at one key, `head`; of two that write at once one goes a second round. Renewals do not.
+//! * Several processes serialize at one key, `head`; of two that write at once one goes a second round. Renewals do
+//!   not.
 //! * The key of a session vanishes too early when an operator or a faulty member revokes its lease: then a
 //!   newcomer takes over from a holder that still believes. Sealed receivers refuse that holder, as ever.
-//! * A process that notices nothing (it was started after a restore by the same id) grants on, as on any store that was put
-//!   back, until a caller or a receiver that has seen more shows it.
+//! * A process that notices nothing (it was started after a restore by the same id) grants on, as on any store that was
+//!   put back, until a caller or a receiver that has seen more shows it.
 //! * etcd keeps every change until it is compacted: run it with `--auto-compaction-retention`.
 
 mod alive;

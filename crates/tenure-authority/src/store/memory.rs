@@ -213,7 +213,10 @@ impl Store for MemoryStore {
     fn swap(&self, swap: Swap, expected: Option<Version>) -> Answer<'_, Result<SwapOutcome, StoreError>> {
         Box::pin(async move {
             let mut state = self.state();
-            state.now(&self.clock)?;
+            let now = state.now(&self.clock)?;
+            if swap.made_before().is_some_and(|end| now.reached(&end)) {
+                return Ok(SwapOutcome::Changed);
+            }
             let (resource, hint) = (swap.transition.resource.clone(), Hint::of(&swap.change));
             let outcome = state.swap(swap, expected);
             if let Some(resource) = resource.filter(|_| outcome == SwapOutcome::Done) {

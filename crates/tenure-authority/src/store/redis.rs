@@ -45,7 +45,7 @@ use writer::Writer;
 ///   apart from the sessions, so that a renewal is one small record whatever stands on it), `live`, `former` and `ended`
 ///   (sessions by deadline; those of a former incarnation; by end), `history` (a list), `grants` (every grant that was
 ///   ever given). Records are JSON, for people as well: `HGETALL {tenure}:leases`. `history` and `grants` grow for ever,
-///   and a server keeps them in memory: some 500 bytes a transition.
+///   and a server keeps them in memory: some 300 bytes a transition.
 /// * **Time** is the server's `TIME`, read in the script. When it was set back by at most a second it stands still, and a
 ///   session may end earlier by as much; further back is [`StoreError::ClockWentBack`], until it has caught up or the
 ///   server is started again.

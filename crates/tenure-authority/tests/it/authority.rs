@@ -42,6 +42,21 @@ fn an_outcome_that_stays_unknown_is_told_and_may_be_asked_again() {
     assert_eq!(granted_rows(&*faults), 1);
 }
 
+/// The change may stand, and the store has gone away since: an error of the store would say that it was not made.
+#[test]
+fn what_was_unknown_stays_unknown_when_the_store_is_gone() {
+    for point in [Point::Read, Point::Swap] {
+        let (faults, worker) = worker();
+        faults.fail_next(Point::Swap, When::Lost, 1);
+        // The first reading goes through.
+        drop(faults.hang_next(Point::Read, When::Before));
+        faults.fail_next(point, When::Before, 1);
+        let answer = worker.ask(&worker.acquiring("r", grant(1)));
+        assert!(matches!(answer, Err(AuthorityError::Unknown)), "{point:?}: {answer:?}");
+        assert_eq!(faults.failed(point), if point == Point::Swap { 2 } else { 1 });
+    }
+}
+
 #[test]
 fn a_store_that_fails_before_has_done_nothing() {
     let (faults, worker) = worker();

@@ -66,7 +66,7 @@ fn quarantine(store: &Arc<dyn Store>) -> Option<Duration> {
     match block_on(Authority::new(Arc::clone(store)).execute(&opening)).expect("an answer") {
         Ok(Reply::Opened { .. }) => None,
         Err(Refusal::Quarantined { remaining }) => Some(remaining),
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 
@@ -181,7 +181,7 @@ fn many_who_notice_at_once_quarantine_once() {
 }
 
 fn is_told(answer: &Result<Result<Reply, Refusal>, AuthorityError>) {
-    let Err(AuthorityError::Store(error @ StoreError::Unavailable(_))) = answer else { panic!("{answer:?}") };
+    let Err(AuthorityError::Store(error @ StoreError::Unavailable(_))) = answer else { unreachable!("{answer:?}") };
     assert!(error.to_string().contains("end this process and start it again"), "{error}");
 }
 

@@ -4,14 +4,14 @@ use crate::world::{Worker, grant, resource};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
 use tenure_authority::store::Answer;
 use tenure_authority::store::memory::MemoryStore;
 use tenure_authority::{
-    Authority, BootClock, Capabilities, Clock, HistoryQuery, Import, Listed, Page, Read, RecallOutcome, Recalled,
-    Recorded, Scope, Store, StoreError, SwapOutcome, TimeSource, Version,
+    Authority, AuthorityError, BootClock, Capabilities, Clock, HistoryQuery, Import, Listed, Page, Read, RecallOutcome,
+    Recalled, Recorded, Scope, Store, StoreError, SwapOutcome, TimeSource, Version,
 };
 use tenure_core::decide::{Keys, Refusal, Reply, Request, Swap};
 use tenure_core::record::{LeaseRecord, Seen};
@@ -22,11 +22,13 @@ use tenure_core::{Actor, Outcome, Reason, ResourceName, SessionId, Token, Ttl};
 struct Remote {
     store: Arc<MemoryStore>,
     trips: AtomicU64,
+    /// Whether it answers nothing.
+    is_away: AtomicBool,
 }
 
 impl Remote {
     fn new(store: &Arc<MemoryStore>) -> Arc<Self> {
-        Arc::new(Self { store: Arc::clone(store), trips: AtomicU64::new(0) })
+        Arc::new(Self { store: Arc::clone(store), trips: AtomicU64::new(0), is_away: AtomicBool::new(false) })
     }
 
     /// How many round trips something takes.
@@ -44,6 +46,9 @@ impl Remote {
 impl Store for Remote {
     fn read<'a>(&'a self, keys: &'a Keys) -> Answer<'a, Result<Read, StoreError>> {
         self.trip();
+        if self.is_away.load(Ordering::Acquire) {
+            return Box::pin(async { Err(StoreError::Unavailable("a test".to_owned())) });
+        }
         self.store.read(keys)
     }
 
@@ -54,6 +59,9 @@ impl Store for Remote {
 
     fn swap_recalled(&self, recalled: Recalled) -> Option<Answer<'_, Result<RecallOutcome, StoreError>>> {
         self.trip();
+        if self.is_away.load(Ordering::Acquire) {
+            return Some(Box::pin(async { Ok(RecallOutcome::Unknown) }));
+        }
         self.store.swap_recalled(recalled)
     }
 
@@ -137,6 +145,33 @@ fn a_floor_that_rose_meanwhile_is_not_passed_over() {
     let retire = Request::Retire { resource: resource("r"), actor: Actor::new("operator").expect("a name") };
     assert!(matches!(b.ask(&retire), Ok(Ok(Reply::Retired))));
     assert_eq!(a.acquire("r", grant(4)).epoch.get(), 4);
+}
+
+/// Two sessions of one process. The holder's renewal was not answered, so what was known of its session was forgotten, and
+/// the lease was not. A session that is not remembered is not one that has ended: the other one was granted the resource
+/// while the holder lived.
+#[test]
+fn a_holder_that_is_forgotten_is_not_overtaken() {
+    let remote = Remote::new(&memory());
+    let holder = Worker::open(remote.clone(), 1, false);
+    let other = holder.beside(2);
+    let held = holder.acquire("r", grant(1));
+    other.release(&other.acquire("s", grant(2)));
+    remote.is_away.store(true, Ordering::Release);
+    let renewal = Request::Renew { id: holder.session, n: 0, seen: Seen::default() };
+    let answer = holder.ask(&renewal);
+    assert!(
+        matches!(answer, Err(AuthorityError::Unknown)),
+        "it may have been made, and could not be looked for: {answer:?}"
+    );
+    remote.is_away.store(false, Ordering::Release);
+    other.renew(0).expect("a renewal");
+    match other.ask(&other.acquiring("r", grant(3))) {
+        Ok(Err(Refusal::Busy { epoch, .. })) => assert_eq!(epoch, held.epoch),
+        answer => unreachable!("{answer:?}"),
+    }
+    holder.renew(0).expect("the same renewal again");
+    holder.release(&held);
 }
 
 /// One thing that one of three workers does with one of two resources.

@@ -92,7 +92,16 @@ impl Worker {
     }
 
     pub(crate) fn open_for(ttl: Duration, store: Arc<dyn Store>, n: u64, on_this_host: bool) -> Self {
-        let worker = Self { authority: Authority::new(store), session: SessionId::from_bits(u128::from(n) + 1) };
+        Self::open_on(Authority::new(store), ttl, n, on_this_host)
+    }
+
+    /// Another session of the same process.
+    pub(crate) fn beside(&self, n: u64) -> Self {
+        Self::open_on(self.authority.clone(), TTL, n, false)
+    }
+
+    fn open_on(authority: Authority, ttl: Duration, n: u64, on_this_host: bool) -> Self {
+        let worker = Self { authority, session: SessionId::from_bits(u128::from(n) + 1) };
         let read = block_on(worker.authority.store().read(&Keys::default())).expect("a read");
         let name = OwnerName::new(format!("worker-{n}")).expect("a name");
         let opening = Request::Open {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::folder::Folder;
 use crate::http::Connection;
 use crate::installed::program;
+use crate::island::Site;
 use crate::patience::PATIENCE;
 use crate::process::{Process, Recipe, ask, tool};
 
@@ -20,6 +21,7 @@ pub(super) struct Member {
     pub(super) name: String,
     port: u16,
     peer_port: u16,
+    site: Site,
     process: Process,
     folder: Folder,
 }
@@ -34,22 +36,19 @@ pub(super) struct Status {
 }
 
 impl Member {
-    pub(super) fn new(n: usize, port: u16, peer_port: u16, folder: Folder) -> Self {
-        let recipe = Recipe {
-            program: program("etcd", "etcd-server"),
-            args: Vec::new(),
-            dir: folder.path().to_owned(),
-            account: None,
-        };
-        Self { name: format!("m{n}"), port, peer_port, process: Process::new(recipe), folder }
+    pub(super) fn new(n: usize, port: u16, peer_port: u16, site: Site) -> Self {
+        let folder = Folder::new("etcd", None);
+        let (program, args) = site.program(program("etcd", "etcd-server"));
+        let recipe = Recipe { program, args, dir: folder.path().to_owned(), account: None };
+        Self { name: format!("m{n}"), port, peer_port, site, process: Process::new(recipe), folder }
     }
 
     pub(super) fn addr(&self) -> SocketAddr {
-        ([127, 0, 0, 1], self.port).into()
+        (self.site.clients, self.port).into()
     }
 
     pub(super) fn peer_url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.peer_port)
+        format!("http://{}:{}", self.site.peers, self.peer_port)
     }
 
     pub(super) fn process(&self) -> &Process {
@@ -73,6 +72,8 @@ impl Member {
             ("initial-cluster-token", TOKEN),
             ("heartbeat-interval", &pace.to_string()),
             ("election-timeout", &(pace * 10).to_string()),
+            // One that comes back from an island forces no election: so it is by default in newer releases.
+            ("pre-vote", if self.site.network.is_some() { "true" } else { "false" }),
             ("logger", "zap"),
         ];
         self.process.launch(options.map(|(name, value)| format!("--{name}={value}").into()));

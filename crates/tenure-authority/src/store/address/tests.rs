@@ -78,6 +78,9 @@ fn what_is_shown_holds_no_password() {
     for (url, expected) in [
         ("postgres://alice:s3cret@db:5432/jobs?sslmode=require", "postgres://alice@db:5432/jobs?sslmode=require"),
         ("postgres://alice@db/jobs?password=s3cret&create=true", "postgres://alice@db/jobs?create=true"),
+        ("postgres://alice:s3?cret@db/jobs?create=true", "postgres://alice@db/jobs?create=true"),
+        ("postgres://alice:s3/cr@et@db/jobs", "postgres://alice@db/jobs"),
+        ("postgres://alice@db/jobs?pasword=s3cret", "postgres://alice@db/jobs"),
         ("redis://:s3cret@host/3", "redis://@host/3"),
         ("redis+sentinel://u:a@s3cret@h1,h2/main?sentinel_password=s3cret", "redis+sentinel://u@h1,h2/main"),
         ("etcds://root:s3cret@e1,e2?name=x", "etcds://root@e1,e2?name=x"),

@@ -6,11 +6,11 @@ use tenure_core::StoreIdentity;
 
 /// The cluster's id, and whether its revision went back.
 ///
-/// A snapshot that is restored under the same name and the same addresses has the *same* cluster id. But its revision is
-/// lower than one that this process has seen: the store has begun another life, which gets a name of its own,
+/// A snapshot that is restored under the same name and the same addresses has the *same* cluster id. But its revision
+/// is lower than one that this process has seen: the store has begun another life, which gets a name of its own,
 /// `etcd:CLUSTER:LIFE`. Whoever notices it draws the name, and the quarantine writes it down, where every other process
-/// finds it and takes it for what it is. A process that has seen nothing of the lost time notices nothing; a caller that
-/// has does (its `seen` is ahead), and so does whoever restores by the book, with another cluster id.
+/// finds it and takes it for what it is. A process that has seen nothing of the lost time notices nothing; a caller
+/// that has does (its `seen` is ahead), and so does whoever restores by the book, with another cluster id.
 #[derive(Debug, Default)]
 pub(super) struct Identity(Mutex<Lives>);
 

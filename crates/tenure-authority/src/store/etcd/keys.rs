@@ -1,7 +1,7 @@
 //! Where things stand: everything under `NAME/`.
 //!
-//! Only `NAME/charter` has a fixed place. It names the *part* (`NAME/PART/…`) in which the rest stands, so that an import
-//! can fill another part and move the store there in one step.
+//! Only `NAME/charter` has a fixed place. It names the *part* (`NAME/PART/…`) in which the rest stands, so that an
+//! import can fill another part and move the store there in one step.
 
 use tenure_core::{GrantId, ResourceName, SessionId};
 

@@ -13,8 +13,8 @@ use tenure_core::{AuthorityClock, Instant, SessionId};
 ///
 /// A session's deadline is the first sight of its newest renewal plus its ttl. The holder counts from before it sent
 /// that renewal, and the sight is later than the change: so nobody sees a deadline before the holder's own. What this
-/// process has changed itself it need not watch: the deadline that it gave counts from a reading of this very clock that
-/// was made after the holder's request and before the change.
+/// process has changed itself it need not watch: the deadline that it gave counts from a reading of this very clock
+/// that was made after the holder's request and before the change.
 ///
 /// An entry that is forgotten is made anew at the next sight. That makes a deadline later, never earlier.
 #[derive(Debug)]

@@ -193,7 +193,8 @@ impl<'known> Plan<'known> {
                 self.put(key, document::holdings_to(holdings));
             }
         }
-        // What stands there instead is read in the same step, so that a swap which failed is judged anew without asking.
+        // What stands there instead is read in the same step, so that a swap which failed is judged anew without
+        // asking.
         let failure = self.compare.keys().map(|key| Op::Range(Range::one(key))).collect();
         Ok(Txn { compare: self.compare.into_values().collect(), success: self.steps, failure })
     }
@@ -342,8 +343,8 @@ impl<'known> Plan<'known> {
     }
 }
 
-/// What is known speaks against the swap: that is the truth if it was seen after the swap was asked for, or at least not
-/// before anything that was seen by then.
+/// What is known speaks against the swap: that is the truth if it was seen after the swap was asked for, or at least
+/// not before anything that was seen by then.
 fn stale(sight: &Sight, job: &Job, key: String) -> Wrong {
     if sight.at >= job.floor { Wrong::Changed } else { Wrong::Look(vec![key]) }
 }

@@ -22,8 +22,8 @@ pub(super) struct Settings {
     pub(super) tls_ca: Option<PathBuf>,
 }
 
-/// The `max_ttl` of a store that is made without one. Whoever learns late that a session is not renewed waits so long at
-/// most, and so long is a quarantine.
+/// The `max_ttl` of a store that is made without one. Whoever learns late that a session is not renewed waits so long
+/// at most, and so long is a quarantine.
 const MAX_TTL: Duration = Duration::from_mins(10);
 
 const PORT: &str = "2379";

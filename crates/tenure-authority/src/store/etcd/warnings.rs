@@ -41,8 +41,8 @@ pub(super) async fn warnings(shared: &Shared) -> Result<Vec<String>, StoreError>
     let members: Members = ask(shared, "/v3/cluster/member/list", "{}").await?;
     if members.members.len() == 1 {
         found.push(
-            "the cluster has one member: when it stops nothing is granted, and when its disk is lost so is all that was \
-             ever granted; run three"
+            "the cluster has one member: when it stops nothing is granted, and when its disk is lost so is all \
+             that was ever granted; run three"
                 .to_owned(),
         );
     }
@@ -56,8 +56,8 @@ pub(super) async fn warnings(shared: &Shared) -> Result<Vec<String>, StoreError>
     let status: Status = ask(shared, "/v3/maintenance/status", "{}").await?;
     if status.size.parse().unwrap_or(0) > LARGE {
         found.push(format!(
-            "the database has {} bytes, and a server stops writing at 2 GiB unless it was told otherwise: defragment it \
-             (`etcdctl defrag`), or raise --quota-backend-bytes",
+            "the database has {} bytes, and a server stops writing at 2 GiB unless it was told otherwise: defragment \
+             it (`etcdctl defrag`), or raise --quota-backend-bytes",
             status.size
         ));
     }

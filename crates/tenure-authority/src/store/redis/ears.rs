@@ -4,7 +4,7 @@ use super::link::connect;
 use super::place::Node;
 use super::server::Server;
 use crate::StoreError;
-use crate::store::Wakes;
+use crate::store::{Hint, Wakes};
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, PushInfo, PushKind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,12 +67,17 @@ async fn subscribe(server: &Server, wakes: &Wakes, stir: &Arc<Notify>) -> Result
     Ok((connection, node, is_over))
 }
 
+/// A message has a line for each resource: a letter that says what is known of it now, and its name. A line of one letter
+/// is about any resource.
 fn tell(wakes: &Wakes, info: &PushInfo) {
-    let name = info.data.get(1).cloned().and_then(|name| String::from_redis_value(name).ok());
+    let said = info.data.get(1).cloned().and_then(|said| String::from_redis_value(said).ok());
     // What cannot be read may be about anything, as a `*` is.
-    match name.filter(|name| name != "*").and_then(|name| ResourceName::new(name).ok()) {
-        Some(resource) => wakes.tell(&resource, crate::store::Hint::Unknown),
-        None => wakes.tell_all(),
+    let Some(said) = said else { return wakes.tell_all() };
+    for one in said.split('\n') {
+        match one.split_at_checked(1).map(|(hint, name)| (hint, ResourceName::new(name))) {
+            Some((hint, Ok(resource))) => wakes.tell(&resource, Hint::from_code(hint)),
+            _ => wakes.tell_all(),
+        }
     }
 }
 

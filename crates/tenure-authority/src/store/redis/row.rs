@@ -4,7 +4,7 @@ use crate::WallTime;
 use crate::store::json::{
     JsonError, authority_to, lease_from, lease_to, session_from, session_to, transition_from, transition_to,
 };
-use crate::store::{Recalled, Recorded, Version};
+use crate::store::{Hint, Recalled, Recorded, Version};
 use tenure_core::decide::{Change, Swap};
 use tenure_core::record::{Event, Grant, Holdings, LeaseRecord, SessionRecord, SessionState, Transition};
 use tenure_core::{GrantId, Instant, ResourceName, SessionId};
@@ -64,7 +64,7 @@ pub(super) fn change(swap: &Swap, conditions: &Conditions) -> Result<[String; CH
     let is_told = swap.transition.event != Event::Renewed;
     let told = match (&swap.change, &swap.transition.resource) {
         (Change::Authority(_), _) => "*".to_owned(),
-        (_, Some(resource)) if is_told => resource.to_string(),
+        (change, Some(resource)) if is_told => format!("{}{resource}", Hint::of(change).code()),
         _ => none(),
     };
     Ok([

@@ -248,10 +248,14 @@ fn commit(connection: &mut Connection, file: &File, batch: &[Job], patience: Dur
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(held)?;
     let meta = meta(&transaction).map_err(fault)?;
     file.check_origin(&meta).map_err(refuse)?;
-    file.time.now().map_err(refuse)?;
+    let now = file.time.now().map_err(refuse)?;
     let mut outcomes = Vec::with_capacity(batch.len());
     let mut changes = Batch::new(&transaction, meta);
     for (at, job) in batch.iter().enumerate() {
+        if job.swap.made_before().is_some_and(|end| now.reached(&end)) {
+            outcomes.push(Ok(SwapOutcome::Changed));
+            continue;
+        }
         match changes.apply(&job.swap, job.expected) {
             Ok(true) => outcomes.push(Ok(SwapOutcome::Done)),
             Ok(false) => outcomes.push(Ok(SwapOutcome::Changed)),

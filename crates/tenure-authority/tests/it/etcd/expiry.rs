@@ -62,7 +62,8 @@ fn a_dead_holder_is_known_to_whoever_comes_later() {
     assert_eq!(next.acquire("short", grant(3)).epoch.get(), 2);
 }
 
-/// A holder that renews in time keeps its key, and a renewal that comes after etcd has lost the lease makes another one.
+/// A holder that renews in time keeps its key, and a renewal that comes after etcd has lost the lease makes another
+/// one.
 #[test]
 fn a_renewal_keeps_the_key_and_brings_it_back() {
     let server = Etcd::start();

@@ -22,7 +22,7 @@ fn an_address_that_makes_no_sense_says_what_would_be_right() {
         ("postgres://u@h/d?create=yes", "neither true nor false"),
         ("postgres://u@h/d?create", "write create=…"),
         ("postgres://u@h/d?max_ttl=10", "2m"),
-        ("postgres://u@h/d?max_ttl=48h", "24"),
+        ("postgres://u@h/d?max_ttl=48h", "at most 86400s"),
         ("postgres://u@h/d?schema=a%20b", "no name for its schema"),
         ("postgres://u@h/d?schema=pg_x", "no name for its schema"),
         ("postgres://u@h/d?schema=T", "no name for its schema"),

@@ -39,11 +39,11 @@ struct Restore {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Noticed {
     /// It has another identity.
-    ByIdentity,
+    Identity,
     /// An operator says so before anybody asks the store for anything.
-    ByOperator,
+    Operator,
     /// What holders have seen, and what receivers show.
-    ByOthers,
+    Others,
 }
 
 /// The rule that a configuration leaves out, in its driver.
@@ -156,11 +156,11 @@ impl Restore {
                     invariants::i4_one_writer_everywhere(Rule::Sealed, &sinks, &tokens)
                 }),
                 Property::always("I6 nobody is overtaken who believes", |model: &Self, state: &State| {
-                    model.noticed == Noticed::ByOthers || !state.watched.i6
+                    model.noticed == Noticed::Others || !state.watched.i6
                 }),
                 Property::always("I7 a store that went back grants nothing", |_, state: &State| !state.watched.i7),
                 Property::always("V6 one loss is one quarantine", |model: &Self, state: &State| {
-                    model.noticed == Noticed::ByOthers
+                    model.noticed == Noticed::Others
                         || state.store.authority.record.incarnation <= 1 + u64::from(state.restores)
                 }),
                 Property::always("I8 announced grants are unique", |_, state: &State| {
@@ -251,7 +251,7 @@ impl State {
             }
         };
         self.watched.i6 |= self.grants.iter().any(|other| self.believes(other));
-        let is_known = self.restores > 0 && model.noticed != Noticed::ByOthers;
+        let is_known = self.restores > 0 && model.noticed != Noticed::Others;
         self.watched.i7 |= is_known && self.store.authority.record.incarnation <= self.old_life;
         self.snapshots.push((number, snapshot));
         self.grants.push(Grant {
@@ -347,14 +347,14 @@ impl State {
         self.store = self.snapshots[to].1.clone();
         self.old_life = self.store.authority.record.incarnation;
         match model.noticed {
-            Noticed::ByIdentity => {
+            Noticed::Identity => {
                 self.store.observed = StoreIdentity::new(format!("restore {}", self.restores)).unwrap();
             }
-            Noticed::ByOperator => {
+            Noticed::Operator => {
                 let (actor, reason) = (Actor::new("op").unwrap(), Reason::new("").unwrap());
                 let _ = self.execute(model, &Request::Restore { longest_ttl: None, actor, reason });
             }
-            Noticed::ByOthers => {}
+            Noticed::Others => {}
         }
     }
 

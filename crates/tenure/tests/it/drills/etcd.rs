@@ -1,5 +1,6 @@
+use super::apart::is_apart;
 use super::{Drill, Written};
-use tenure_servers::Etcd;
+use tenure_servers::{Etcd, Island};
 
 const NEW: &str = "?create=true&max_ttl=3s";
 
@@ -21,6 +22,33 @@ fn the_member_that_leads_is_stopped() {
     drill.loses(&alice);
     cluster.resume(leader);
     drill.tell("the old leader goes on");
+    drill.ends(alice, bob, &cluster.url());
+}
+
+/// The member that leads is cut off from the two others, and its client still reaches it. It cannot renew alone: the holder
+/// stops at its own deadline, and another worker asks the two.
+#[test]
+fn a_member_is_cut_off() {
+    if !is_apart("drills::etcd::a_member_is_cut_off", &["--net"]) {
+        return;
+    }
+    let mut drill = Drill::new("etcd-partition", "etcd: the leader is cut off with the holder");
+    let island = Island::new();
+    let cluster = Etcd::cluster_with(&island);
+    drop(drill.worker("setup", &format!("{}{NEW}", cluster.url())));
+    let mut alice = drill.worker("alice", &format!("etcd://{}", cluster.endpoints()[0]));
+    drill.takes(&mut alice);
+    drill.writes(&mut alice);
+    island.cut();
+    drill.tell("the leader is cut off from the other members; alice still reaches it");
+    let mut bob = drill.worker("bob", &cluster.url());
+    drill.takes(&mut bob);
+    drill.loses(&alice);
+    assert!(matches!(drill.writes(&mut bob), Written::Accepted));
+    island.mend();
+    let has_followed = || cluster.try_ctl(&["endpoint", "health", "--cluster"]).ok();
+    tenure_servers::eventually("the member has come back", has_followed);
+    drill.tell("the members reach each other again, and the old leader follows");
     drill.ends(alice, bob, &cluster.url());
 }
 

@@ -3,7 +3,9 @@
 //! Each drill answers the same four questions, and its account stands in `docs/drills`:
 //! `TENURE_DRILLS_BOOK=docs/drills cargo test -p tenure --test it drills` writes them anew.
 
+mod apart;
 mod book;
+mod elsewhere;
 mod worker;
 
 mod etcd;
@@ -25,7 +27,7 @@ use tenure::core::fence::Rule;
 use tenure::core::record::{Event, Phase, SessionState};
 use tenure::sink::SqliteSink;
 use tenure_servers::within;
-pub(crate) use worker::{Worker, Written};
+pub(crate) use worker::{Former, Worker, Written};
 
 /// What is handed over in every drill.
 pub(crate) const RESOURCE: &str = "nightly-index";
@@ -99,17 +101,15 @@ impl Drill {
     }
 
     /// What the receiver has accepted, in its order: epoch and writer.
-    fn rows(&self) -> Vec<(i64, String)> {
+    pub(crate) fn rows(&self) -> Vec<(i64, String)> {
         worker::accepted(&self.path("shop.db"))
     }
 
     /// The four questions. `new` finishes the task; `old` is tried once more, as a process that wakes up would.
-    pub(crate) fn ends(mut self, mut old: Worker, mut new: Worker, url: &str) {
-        let stopped = old.lost().map(|lost| lost.loss.to_string());
-        let stopped = stopped.unwrap_or_else(|| panic!("{} still believes", old.name));
+    pub(crate) fn ends(mut self, mut old: impl Former, mut new: Worker, url: &str) {
+        let stopped = old.stopped().unwrap_or_else(|| panic!("{} still believes", old.name()));
         for _ in 0..3 {
-            let written = old.write();
-            assert!(!matches!(written, Written::Accepted), "{} wrote after the takeover was announced", old.name);
+            assert!(!old.writes(), "{} wrote after the takeover was announced", old.name());
         }
         let written = new.write();
         assert!(matches!(written, Written::Accepted), "{} holds the resource, and its write was {written}", new.name);
@@ -121,15 +121,15 @@ impl Drill {
             "not by {} alone: {rows:?}",
             new.name
         );
-        self.book.answer("old holder stopped?", format_args!("yes: {} ({stopped})", old.name));
+        self.book.answer("old holder stopped?", format_args!("yes: {} ({stopped})", old.name()));
         self.book.answer(
             "new holder the only writer?",
             format_args!(
                 "yes: {} of {} after its announcement; {} tries of {} refused, none accepted",
                 after.len(),
                 new.name,
-                old.refused,
-                old.name
+                old.refused(),
+                old.name()
             ),
         );
         new.complete();

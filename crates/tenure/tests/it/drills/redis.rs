@@ -1,6 +1,6 @@
 use super::{Drill, Written};
 use std::time::Duration;
-use tenure_servers::{Redis, Sentinels, eventually};
+use tenure_servers::{Proxy, Redis, Sentinels, eventually};
 
 /// A primary, a replica and three Sentinels.
 struct Watched {
@@ -88,4 +88,51 @@ fn the_primary_is_stopped_and_wakes_up() {
     eventually("the old primary follows", demoted);
     drill.tell("the Sentinels have made it a replica");
     drill.ends(alice, bob, &watched.url);
+}
+
+/// The old primary is cut off from its replica and from the Sentinels, and a worker still reaches it. It goes on granting and
+/// renewing, and nobody on its side can know better. On the other side the same epoch is granted again: the sealed receiver
+/// tells the two apart.
+#[test]
+fn the_primary_is_cut_off_and_goes_on_acknowledging() {
+    let title = "Redis: the primary is cut off with one worker, and goes on acknowledging";
+    let mut drill = Drill::new("redis-partition", title);
+    let primary = Redis::options().appendonly(true).appendfsync("always").start();
+    // The replica and the Sentinels reach the primary through it, and nobody else does.
+    let cable = Proxy::to(primary.port());
+    let replica = Redis::options().appendonly(true).appendfsync("always").start();
+    replica.cli(&["replicaof", "127.0.0.1", &cable.port().to_string()]);
+    primary.wait_for(1);
+    let (down_after, timeout) = (Duration::from_secs(1), Duration::from_secs(3));
+    let sentinels = Sentinels::through(cable.port(), 3, &primary, 2, down_after, timeout);
+    let all: Vec<_> = sentinels.addrs().iter().map(ToString::to_string).collect();
+    let majority = format!("redis+sentinel://{}/{}?create=true&max_ttl=3s", all.join(","), Sentinels::NAME);
+    let minority = format!("{}?max_ttl=3s", primary.url());
+    let mut alice = drill.worker("alice", &majority);
+    drill.takes(&mut alice);
+    drill.writes(&mut alice);
+    alice.release();
+    drop(alice);
+    primary.wait_for(1);
+    let old = sentinels.primary();
+    cable.freeze();
+    drill.tell("alice has released it, and the primary is cut off");
+    let mut carol = drill.worker("carol", &minority);
+    drill.takes(&mut carol);
+    assert!(matches!(drill.writes(&mut carol), Written::Accepted));
+    assert_eq!(sentinels.wait_for_change(old), replica.addr());
+    drill.tell("the Sentinels name the replica");
+    let mut bob = drill.worker("bob", &majority);
+    drill.takes(&mut bob);
+    assert!(bob.token().epoch > carol.token().epoch);
+    assert!(carol.lost().is_none() && carol.checks(), "the minority has heard of nothing");
+    drill.tell("carol still believes: the old primary renews and affirms her grant");
+    assert!(!matches!(drill.writes(&mut carol), Written::Accepted), "two writers");
+    drill.loses(&carol);
+    assert!(matches!(drill.writes(&mut bob), Written::Accepted));
+    cable.heal();
+    drill.tell("the primary is reached again");
+    eventually("the old primary follows", || primary.cli(&["role"]).starts_with("slave").then_some(()));
+    drill.tell("the Sentinels have made it a replica");
+    drill.ends(carol, bob, &majority);
 }

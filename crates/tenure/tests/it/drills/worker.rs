@@ -43,10 +43,46 @@ impl fmt::Display for Written {
     }
 }
 
+/// Who held it before, as the four questions are put to it.
+pub(crate) trait Former {
+    fn name(&self) -> &'static str;
+
+    /// Why it has stopped, if it has.
+    fn stopped(&mut self) -> Option<String>;
+
+    /// Writes with the token that it had, as a process that wakes up would; whether that was accepted.
+    fn writes(&mut self) -> bool;
+
+    /// How many of its writes were refused.
+    fn refused(&self) -> usize;
+}
+
+impl Former for Worker {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn stopped(&mut self) -> Option<String> {
+        self.lost().map(|lost| lost.loss.to_string())
+    }
+
+    fn writes(&mut self) -> bool {
+        matches!(self.write(), Written::Accepted)
+    }
+
+    fn refused(&self) -> usize {
+        self.refused
+    }
+}
+
 impl Worker {
     pub(super) fn connect(name: &'static str, url: &str, receiver: &Path) -> Self {
-        let sink = SqliteSink::create(receiver, id("shop"), Rule::Sealed).unwrap();
         let tenure = wait_for(Tenure::builder().owner(name).connect(url)).unwrap();
+        Self::over(name, tenure, receiver)
+    }
+
+    pub(super) fn over(name: &'static str, tenure: Tenure, receiver: &Path) -> Self {
+        let sink = SqliteSink::create(receiver, id("shop"), Rule::Sealed).unwrap();
         let (receiver, sink) = (receiver.to_owned(), Arc::new(sink));
         Self { name, tenure, refused: 0, receiver, sink, lease: None, token: None }
     }
@@ -81,26 +117,15 @@ impl Worker {
 
     /// Writes with the token that it has, whatever it believes: what a worker does that wakes up and does not look.
     pub(super) fn write(&mut self) -> Written {
-        let mut connection = Connection::open(&self.receiver).unwrap();
-        connection.busy_timeout(Duration::from_secs(10)).unwrap();
-        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
-        tx.execute_batch("CREATE TABLE IF NOT EXISTS effect (epoch INTEGER, by TEXT)").unwrap();
-        match SqliteFence::new(Rule::Sealed).admit(&tx, self.token()).unwrap() {
-            Ok(_) => {
-                tx.execute("INSERT INTO effect VALUES (?1, ?2)", (self.token().epoch.as_i64(), self.name)).unwrap();
-                tx.commit().unwrap();
-                Written::Accepted
-            }
-            Err(verdict) => {
-                self.refused += 1;
-                drop(tx);
-                // What the receiver says is heeded, as by any worker that looks at the answer.
-                if let Some(lease) = &self.lease {
-                    let _ = wait_for(lease.heed(self.sink.id(), &verdict));
-                }
-                Written::Refused(verdict)
+        let written = offer(&self.receiver, self.name, self.token());
+        if let Written::Refused(verdict) = &written {
+            self.refused += 1;
+            // What the receiver says is heeded, as by any worker that looks at the answer.
+            if let Some(lease) = &self.lease {
+                let _ = wait_for(lease.heed(self.sink.id(), verdict));
             }
         }
+        written
     }
 
     /// The loss, if it knows of one without asking anybody.
@@ -151,6 +176,22 @@ impl Busy {
     pub(crate) fn end(self) {
         self.over.store(true, Ordering::Release);
         self.thread.join().unwrap();
+    }
+}
+
+/// A write with this token, in the receiver's own transaction.
+pub(super) fn offer(receiver: &Path, by: &str, token: &Token) -> Written {
+    let mut connection = Connection::open(receiver).unwrap();
+    connection.busy_timeout(Duration::from_secs(10)).unwrap();
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    tx.execute_batch("CREATE TABLE IF NOT EXISTS effect (epoch INTEGER, by TEXT)").unwrap();
+    match SqliteFence::new(Rule::Sealed).admit(&tx, token).unwrap() {
+        Ok(_) => {
+            tx.execute("INSERT INTO effect VALUES (?1, ?2)", (token.epoch.as_i64(), by)).unwrap();
+            tx.commit().unwrap();
+            Written::Accepted
+        }
+        Err(verdict) => Written::Refused(verdict),
     }
 }
 
