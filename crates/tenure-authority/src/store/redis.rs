@@ -1,5 +1,6 @@
 //! A store in Redis.
 
+mod doubt;
 mod ears;
 mod fault;
 mod link;
@@ -37,14 +38,16 @@ use writer::Writer;
 ///
 /// * **A step is one Lua script**, and one round trip: whatever it checks and whatever it changes is one moment of the
 ///   server. The server refuses a script before it begins (full, cannot save, a replica, too few replicas) or runs it to
-///   its end: every check comes before the first write, and nothing that is written can fail.
+///   its end: every check comes before the first write. Only a right that is taken away from the user meanwhile breaks a
+///   script off in its middle; each new connection asks for all rights first, and that one is given up.
 /// * **Changes share scripts.** Those that come while a script is under way are the next one's, up to 256, each judged
 ///   alone. With `appendfsync always` they share its saving.
 /// * **Keys.** All have the hash tag `{NAME}`: `store` (its own record), `leases` and `sessions` (hashes of records, each
 ///   with its version in front), `names` (in order), `held:SESSION` (what stands on it), `holdings` (the fingerprints,
 ///   apart from the sessions, so that a renewal is one small record whatever stands on it), `live`, `former` and `ended`
 ///   (sessions by deadline; those of a former incarnation; by end), `history` (a list), `grants` (every grant that was
-///   ever given). Records are JSON, for people as well: `HGETALL {tenure}:leases`. `history` and `grants` grow for ever,
+///   ever given). Each has a mark of an empty name (in `history`: a first row), so that none is ever absent: when one is,
+///   the store is damaged, and nothing is read or changed. Records are JSON, for people as well: `HGETALL {tenure}:leases`. `history` and `grants` grow for ever,
 ///   and a server keeps them in memory: some 300 bytes a transition.
 /// * **Time** is the server's `TIME`, read in the script. When it was set back by at most a second it stands still, and a
 ///   session may end earlier by as much; further back is [`StoreError::ClockWentBack`], until it has caught up or the
@@ -61,7 +64,9 @@ use writer::Writer;
 ///
 /// | what happens to the server | its replication id |
 /// |---|---|
-/// | it is started again, with any files | another one, and its replicas follow |
+/// | it is started again, with its files or older ones | another one, and its replicas follow |
+/// | it is started again without its files; `FLUSHALL` | another one or the same: the store is gone |
+/// | its machine is put back to a snapshot with its memory | the same: **not noticed**; restart the server then |
 /// | `REPLICAOF NO ONE`, a failover | another one on whoever is promoted |
 /// | it follows another primary | that one's, and another one when it is promoted later |
 /// | its first replica comes | another one (later replicas change nothing) |
@@ -70,21 +75,28 @@ use writer::Writer;
 /// The last two lose nothing and quarantine all the same: nothing else that a script can see tells them from a server
 /// that followed another one in between.
 ///
+/// A store that is gone is [`StoreError::Missing`]. **With `create=true` it is made again, and as a new one it knows no
+/// former holders and has no quarantine**: it grants at once what they still believe in until their next renewal. A new
+/// server and one that lost its files cannot be told apart. So create a store once, leave `create=true` out of the
+/// address that workers have, and let the server save.
+///
 /// # What it does not promise
 ///
 /// * **A failover may lose the last changes**: replication is asynchronous. It is noticed by the identity. With
 ///   `replicas=N` a change counts as made once `WAIT` says that N replicas have it in memory. One that they do not have
-///   in time is *unknown* and not refused, since it stands on the primary; until they have it this store reads nothing,
-///   so that nobody resolves the unknown by a reading that a failover would undo. Other processes may read it earlier.
-///   Calls of one process wait behind a `WAIT`.
+///   in time, or whose answer is lost, is *unknown* and not refused, since it may stand on the primary. From its sending
+///   until they have it this store answers no reading, so that nobody resolves the unknown by what a failover would
+///   undo. Other processes may read it earlier. Calls of one process wait behind a `WAIT`.
 /// * **A former primary that goes on living** (it was stopped, or is cut off with us) takes changes for as long as it is
-///   not told. Under Sentinel, a connection in use is checked every second against what most of the Sentinels that answer
-///   say, and one that was quiet is checked before its next use; so such changes last for about two seconds. When no
+///   not told. Under Sentinel, a connection in use is checked every second against the newest configuration among the
+///   Sentinels that answer (one that was away and answers alone is believed), and one that was quiet is checked before its next use; so such changes last for about two seconds. When no
 ///   Sentinel answers, the connection stays. What was granted meanwhile is refused by sealed sinks: safety stands there.
 ///   `min-replicas-to-write 1` with a short `min-replicas-max-lag` makes such a primary stop by itself.
 /// * **A crash of the machine** loses what was not saved: only `appendfsync always` saves before it answers. The identity
 ///   tells of the crash. [`Store::warnings`] names settings that weaken the store.
-/// * A cluster is refused: one server holds a store.
+/// * A server that runs as a node of a cluster is refused: one server holds a store.
+/// * **Eviction** of a key that is a session's own (`held:SESSION`) is not noticed; waiters are told later then. A server
+///   whose `maxmemory-policy` is one of `allkeys-…` is warned of.
 ///
 /// # What an answer means
 ///

@@ -36,9 +36,9 @@ impl From<StoreError> for Fault {
 pub(super) fn of_call(error: &RedisError, place: &Place) -> Fault {
     let said = error.to_string();
     match error.code() {
-        // Somebody's script broke off in its middle, which ours do not by themselves.
+        // A script broke off in its middle: a right was taken away. The next connection asks for all rights first.
         Some(_) if said.contains("user_script") => {
-            Fault { error: of_script(&said, place), is_certain: false, is_over: false }
+            Fault { error: of_script(&said, place), is_certain: false, is_over: true }
         }
         Some(code) => {
             let is_over = matches!(code, "READONLY" | "MASTERDOWN" | "LOADING" | "NOAUTH");
@@ -98,9 +98,7 @@ fn refused(code: &str, said: &str, place: &Place) -> StoreError {
         )),
         "WRONGPASS" => address(place, "the server refuses the user or the password".to_owned()),
         "NOAUTH" => address(place, "the server wants a password; write redis://USER:PASSWORD@HOST:PORT".to_owned()),
-        "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" => {
-            address(place, "it is a node of a Redis Cluster, which tenure does not use; give one server".to_owned())
-        }
+        "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" => cluster(place),
         "NOREPLICAS" => StoreError::Unavailable(format!(
             "{at} takes no changes, because fewer replicas follow it than its min-replicas-to-write asks for"
         )),
@@ -111,6 +109,10 @@ fn refused(code: &str, said: &str, place: &Place) -> StoreError {
         )),
         _ => StoreError::Unavailable(format!("{at}: {said}")),
     }
+}
+
+pub(super) fn cluster(place: &Place) -> StoreError {
+    address(place, "it is a node of a Redis Cluster, which tenure does not use; give one server".to_owned())
 }
 
 pub(super) fn address(place: &Place, why: String) -> StoreError {

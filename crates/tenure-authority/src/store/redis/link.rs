@@ -115,6 +115,7 @@ impl Links {
             (Err(error), _) => return Err(error),
         };
         let link = Arc::new(Link::to(&self.place, node).await?);
+        settle::fits(server, &link).await?;
         if !is_settled {
             settle::settle(server, &link).await?;
         }

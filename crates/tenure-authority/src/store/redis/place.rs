@@ -35,7 +35,7 @@ pub(super) enum Target {
 }
 
 /// A host and a port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Node(pub(super) String, pub(super) u16);
 
 impl fmt::Display for Node {

@@ -100,7 +100,8 @@ pub(super) async fn history(server: &Arc<Server>, query: HistoryQuery) -> Result
             (Order::NewestFirst, None) => (0, 0),
         };
         // Beyond the numbers that Redis knows there is nothing.
-        let at = |place: u64| place.min(i64::MAX.cast_unsigned()).to_string();
+        // A row's number is its place in the list.
+        let at = |place: u64| place.saturating_add(1).min(i64::MAX.cast_unsigned()).to_string();
         let asked = match place {
             None => ["1".to_owned(), "0".to_owned()],
             Some(_) => [at(first), at(last)],

@@ -21,15 +21,19 @@ pub(super) struct Sentinels {
 /// How long one may take to answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What one of them said: `None` when it does not know the name.
-type Said = Result<Option<Node>, StoreError>;
+/// How long one is waited for once most of them have answered.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// What one of them said: the configuration's number and the server; `None` when it does not know the name.
+type Said = Result<Option<(u64, Node)>, StoreError>;
 
 impl Sentinels {
     pub(super) fn new(place: Arc<Place>) -> Self {
         Self { place, open: Arc::default() }
     }
 
-    /// The server that most of those who answer name. One that was away for a while may name a former one.
+    /// The server that the newest configuration names, of those of the Sentinels that answer. Each failover has a higher
+    /// number, and one that was away for a while may name a former primary.
     pub(super) async fn primary(&self) -> Result<Node, StoreError> {
         let Target::Sentinels { nodes, primary } = &self.place.target else {
             return Err(StoreError::Unavailable(format!("{} has no Sentinels", self.place.shown)));
@@ -40,21 +44,23 @@ impl Sentinels {
                 (Arc::clone(&self.place), Arc::clone(&self.open), node.clone(), primary.clone());
             asked.spawn(async move { ask(&place, &open, node, &name).await });
         }
-        let (mut named, mut is_unknown, mut failed) = (HashMap::<Node, usize>::new(), false, None);
-        while let Some(said) = asked.join_next().await {
-            match said {
-                Ok(Ok(Some(node))) => *named.entry(node).or_default() += 1,
-                Ok(Ok(None)) => is_unknown = true,
-                Ok(Err(error)) => failed = Some(error),
-                Err(_) => {}
-            }
-            // Nobody else can change it any more.
-            if let Some((node, _)) = named.iter().find(|(_, times)| 2 * **times > nodes.len()) {
-                return Ok(node.clone());
+        let (mut newest, mut heard, mut is_unknown, mut failed) = (None::<(u64, Node)>, 0, false, None);
+        loop {
+            let patience = if 2 * heard > nodes.len() { GRACE } else { 2 * PATIENCE };
+            match tokio::time::timeout(patience, asked.join_next()).await {
+                Err(_) | Ok(None) => break,
+                Ok(Some(Ok(Ok(Some(said))))) => {
+                    heard += 1;
+                    // The node decides between equals, so that the same one is named each time.
+                    newest = newest.max(Some(said));
+                }
+                Ok(Some(Ok(Ok(None)))) => is_unknown = true,
+                Ok(Some(Ok(Err(error)))) => failed = Some(error),
+                Ok(Some(Err(_))) => {}
             }
         }
-        match named.into_iter().max_by_key(|(_, times)| *times) {
-            Some((node, _)) => Ok(node),
+        match newest {
+            Some((_, node)) => Ok(node),
             None if is_unknown => {
                 Err(address(&self.place, format!("its Sentinels know no primary of the name {primary:?}")))
             }
@@ -89,11 +95,21 @@ async fn ask_patiently(
             connection
         }
     };
-    let mut command = redis::cmd("SENTINEL");
-    command.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    let said: Option<(String, u16)> = command
-        .query_async(&mut connection)
-        .await
-        .map_err(|error| super::fault::of_connecting(&error, &format!("the Sentinel {node}"), place))?;
-    Ok(said.map(|(host, port)| Node(host, port)))
+    // While a failover comes to its end, only the second one names the new primary. In this order an old address never
+    // has a new number.
+    let mut asked = redis::pipe();
+    asked.cmd("SENTINEL").arg("MASTER").arg(name);
+    asked.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+    let said: redis::RedisResult<(HashMap<String, String>, Option<(String, u16)>)> =
+        asked.query_async(&mut connection).await;
+    let to = format!("the Sentinel {node}");
+    let (fields, address) = match said {
+        Err(error) if error.to_string().contains("No such master") => return Ok(None),
+        said => said.map_err(|error| super::fault::of_connecting(&error, &to, place))?,
+    };
+    let epoch = fields.get("config-epoch").and_then(|epoch| epoch.parse().ok());
+    let Some(epoch) = epoch else {
+        return Err(StoreError::Unavailable(format!("{to} does not say how new its configuration of {name:?} is")));
+    };
+    Ok(address.map(|(host, port)| (epoch, Node(host, port))))
 }

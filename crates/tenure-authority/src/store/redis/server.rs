@@ -3,14 +3,13 @@
 use super::fault::{self, Fault};
 use super::link::{Link, Links};
 use super::place::Place;
-use super::replicas;
+use super::replicas::{self, Replicas};
 use super::row::{Damage, number};
 use super::script::Script;
 use super::time::Time;
 use crate::StoreError;
 use redis::{ErrorKind, RedisResult, ServerErrorKind, Value};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tenure_core::{AuthorityClock, Instant, StoreIdentity};
 
@@ -20,8 +19,7 @@ pub(super) struct Server {
     pub(super) place: Arc<Place>,
     pub(super) links: Links,
     pub(super) time: Time,
-    /// Whether fewer replicas than asked for have what was written last.
-    pub(super) is_in_doubt: AtomicBool,
+    pub(super) replicas: Replicas,
 }
 
 /// What a script answered, as far as it was taken.
@@ -35,20 +33,16 @@ pub(super) struct Answer {
 impl Server {
     pub(super) fn new(place: Place) -> Self {
         let place = Arc::new(place);
-        Self {
-            links: Links::new(Arc::clone(&place)),
-            place,
-            time: Time::default(),
-            is_in_doubt: AtomicBool::new(false),
-        }
+        Self { links: Links::new(Arc::clone(&place)), place, time: Time::default(), replicas: Replicas::default() }
     }
 
     /// Runs a script that changes nothing.
     pub(super) async fn ask(self: &Arc<Self>, script: &Script, args: &[String]) -> Result<Answer, StoreError> {
         let asked = async {
             let link = self.links.get(self).await?;
+            let answer = self.call_on(&link, script, args, self.place.timeout).await?;
             replicas::settle_doubt(self, &link).await?;
-            self.call_on(&link, script, args, self.place.timeout).await
+            Ok(answer)
         };
         asked.await.map_err(|fault: Fault| fault.error)
     }
@@ -96,7 +90,8 @@ impl Server {
         let identity = next().map_err(damage)?;
         let micros = number(&detail).map_err(damage)?;
         let observed = StoreIdentity::new(&identity).map_err(|error| damage(Damage(error.to_string())))?;
-        Ok(Answer { now: self.time.now(&identity, micros), observed, rest })
+        self.time.learn(&identity, micros);
+        Ok(Answer { now: Instant::from_nanos(micros.saturating_mul(1_000)), observed, rest })
     }
 
     /// What a script says before it begins.
@@ -113,6 +108,13 @@ impl Server {
                 };
                 StoreError::Schema { found, known: SCHEMA, advice }
             }
+            "nameless" => {
+                StoreError::Engine(format!("{} tells no replication id (INFO replication)", self.place.shown))
+            }
+            "lost" => StoreError::Corrupt(format!(
+                "{}: keys of the store are gone: somebody removed them, or the server evicts keys (maxmemory-policy)",
+                self.place.shown
+            )),
             "back" => StoreError::ClockWentBack { by: Duration::from_micros(detail.parse().unwrap_or(u64::MAX)) },
             _ => fault::of_script(detail, &self.place),
         }

@@ -1,7 +1,6 @@
 //! The server's clock, as this process has seen it.
 
 use std::sync::{Mutex, PoisonError};
-use tenure_core::{AuthorityClock, Instant};
 
 /// The highest reading, of the server that answered last. Scripts are given it, and let a clock that was set back by less
 /// than a second stand still; further back they refuse.
@@ -20,13 +19,12 @@ impl Time {
     }
 
     /// Learns of a reading. Answers come in any order: the highest one counts. Another server's clock begins anew.
-    pub(super) fn now(&self, identity: &str, micros: u64) -> Instant<AuthorityClock> {
+    pub(super) fn learn(&self, identity: &str, micros: u64) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.identity == identity {
             seen.micros = seen.micros.max(micros);
         } else {
             *seen = Seen { identity: identity.to_owned(), micros };
         }
-        Instant::from_nanos(seen.micros.saturating_mul(1_000))
     }
 }

@@ -1,6 +1,6 @@
 //! Changes. Those that come while a script is under way share the next one, and so one saving; each is judged alone.
 
-use super::fault::{Fault, of_script};
+use super::fault::Fault;
 use super::replicas;
 use super::row::{self, Conditions, number};
 use super::script::{IMPORT, SWAP};
@@ -151,10 +151,20 @@ type Made = Result<RecallOutcome, StoreError>;
 
 async fn made(server: &Arc<Server>, args: &[String], changes: usize) -> Result<Vec<Made>, Fault> {
     let link = server.links.get(server).await?;
-    let mut answer = server.call_on(&link, &SWAP, args, server.place.timeout).await?;
-    let mut outcomes: Vec<Made> = (0..changes).map(|_| outcome(server, &mut answer)).collect();
+    let sent = server.replicas.doubt.send();
+    let mut answer = match server.call_on(&link, &SWAP, args, server.place.timeout).await {
+        Err(fault) if fault.is_certain => {
+            sent.settled();
+            return Err(fault);
+        }
+        said => said?,
+    };
+    let mut outcomes: Vec<Made> = (0..changes).map(|_| outcome(&mut answer)).collect();
     let is_made = |outcome: &Made| matches!(outcome, Ok(RecallOutcome::Done(_)));
-    if outcomes.iter().any(is_made) && !replicas::have(server, &link).await {
+    let may_be_made = |outcome: &Made| is_made(outcome) || matches!(outcome, Ok(RecallOutcome::Unknown));
+    if !outcomes.iter().any(may_be_made) || replicas::have(server, &link).await {
+        sent.settled();
+    } else {
         // It stands here, and may be lost with this server. Whoever reads it is told only once the replicas have it.
         outcomes
             .iter_mut()
@@ -173,11 +183,8 @@ fn failed(fault: &Fault) -> Result<RecallOutcome, StoreError> {
 }
 
 /// What came of one change of a batch.
-fn outcome(server: &Server, answer: &mut Answer) -> Result<RecallOutcome, StoreError> {
+fn outcome(answer: &mut Answer) -> Result<RecallOutcome, StoreError> {
     let Ok(said) = answer.expect("an answer") else { return Ok(RecallOutcome::Unknown) };
-    if let Some(said) = said.strip_prefix('-') {
-        return Err(of_script(said, &server.place));
-    }
     if said.is_empty() {
         return Ok(RecallOutcome::Changed);
     }
@@ -199,14 +206,23 @@ pub(super) async fn import(server: Arc<Server>, content: Import) -> Result<SwapO
         let read = super::reader::read(&server, Default::default()).await?;
         let args = import_args(&content, &read).map_err(|error| server.damaged(&error.into()))?;
         let link = server.links.get(&server).await.map_err(|fault| fault.error)?;
+        let sent = server.replicas.doubt.send();
         match server.call_on(&link, &IMPORT, &args, IMPORT_PATIENCE).await {
             Ok(mut answer) => match answer.next().unwrap_or_default().as_deref() {
-                Some("done") if replicas::have(&server, &link).await => return Ok(SwapOutcome::Done),
-                Some("done") => return Ok(SwapOutcome::Unknown),
-                Some("again") => {}
-                _ => return Ok(SwapOutcome::Changed),
+                Some("done") if !replicas::have(&server, &link).await => return Ok(SwapOutcome::Unknown),
+                said => {
+                    sent.settled();
+                    match said {
+                        Some("done") => return Ok(SwapOutcome::Done),
+                        Some("again") => {}
+                        _ => return Ok(SwapOutcome::Changed),
+                    }
+                }
             },
-            Err(fault) if fault.is_certain => return Err(fault.error),
+            Err(fault) if fault.is_certain => {
+                sent.settled();
+                return Err(fault.error);
+            }
             Err(fault) => {
                 tracing::warn!(error = %fault.error, "the store cannot tell whether an import was made");
                 return Ok(SwapOutcome::Unknown);

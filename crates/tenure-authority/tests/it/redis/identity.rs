@@ -119,3 +119,18 @@ fn a_clock_that_was_set_back() {
     let hello = worker.ask(&tenure_core::decide::Request::Hello { seen: Default::default() });
     assert!(matches!(hello, Ok(Ok(Reply::Hello { .. })) | Err(AuthorityError::Contended)), "{hello:?}");
 }
+
+/// A failover loses the last changes, and with them the count of versions. None that was given comes back.
+#[test]
+fn versions_do_not_come_back_after_lost_changes() {
+    let server = Redis::start();
+    let url = fresh(&server.url());
+    let key = format!("{{{}}}:store", url.rsplit_once("name=").expect("a name").1);
+    let store = open(&url).expect("an address");
+    read(&store);
+    let before = server.cli(&["hget", &key, "newest"]);
+    let (_, lost) = opened(&store, 1);
+    server.cli(&["hset", &key, "newest", &before]);
+    let (_, next) = opened(&store, 2);
+    assert!(next > lost, "{next:?} {lost:?}");
+}

@@ -176,3 +176,58 @@ fn a_damaged_record_is_told() {
         assert!(matches!(found, Err(StoreError::Corrupt(_))), "{value:?}: {found:?}");
     }
 }
+
+/// A right is taken away while the store is in use. A change that meets it breaks off; from then on nothing is begun, and
+/// no version is given twice.
+#[test]
+fn a_right_that_is_taken_away_stops_the_store() {
+    let server = Redis::start();
+    server.cli(&["acl", "setuser", "worker", "on", ">word", "~*", "&*", "+@all"]);
+    let url = fresh(&server.url().replace("redis://", "redis://worker:word@"));
+    let tag = format!("{{{}}}", url.rsplit_once("name=").expect("a name").1);
+    let store = open(&url).expect("an address");
+    let (session, _) = opened(&store, 1);
+    let newest = || server.cli(&["hget", &format!("{tag}:store"), "newest"]).parse::<u64>().expect("a number");
+    let before = newest();
+    server.cli(&["acl", "setuser", "worker", "-zadd"]);
+    assert_eq!(grant(&store, "r", &session).expect("an outcome"), SwapOutcome::Unknown);
+    assert!(newest() > before, "the versions of what was begun are used up");
+    let used = newest();
+    let error = grant(&store, "rr", &session).expect_err("a right is missing");
+    assert!(matches!(error, StoreError::NotWritable(_)) && error.to_string().contains("ZADD"), "{error:?}");
+    assert_eq!(newest(), used, "nothing was begun");
+    server.cli(&["acl", "setuser", "worker", "+zadd"]);
+    eventually("the store is there", || try_read(&store).ok());
+    assert_eq!(grant(&store, "rrr", &session).expect("a grant"), SwapOutcome::Done);
+}
+
+/// A server that evicts keys, or somebody who removes them, takes a part of the store away. What is left of it must not be
+/// taken for a store in which nobody holds anything.
+#[test]
+fn a_key_that_is_gone_is_noticed() {
+    let server = Redis::start();
+    for key in ["sessions", "leases", "names", "holdings", "live", "former", "ended", "history", "grants"] {
+        let url = fresh(&server.url());
+        let store = open(&url).expect("an address");
+        let (session, _) = opened(&store, 1);
+        assert_eq!(grant(&store, "r", &session).expect("a grant"), SwapOutcome::Done);
+        let tag = format!("{{{}}}", url.rsplit_once("name=").expect("a name").1);
+        assert_eq!(server.cli(&["del", &format!("{tag}:{key}")]), "1", "{key}");
+        let read = try_read(&store).expect_err(key);
+        let change = grant(&store, "rr", &session).expect_err(key);
+        for error in [read, change] {
+            assert!(matches!(error, StoreError::Corrupt(_)), "{key}: {error:?}");
+            assert!(error.to_string().contains("maxmemory-policy"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_node_of_a_cluster_is_refused() {
+    let server = Redis::options().conf("cluster-enabled yes").start();
+    server.cli(&["cluster", "addslotsrange", "0", "16383"]);
+    eventually("it serves", || server.cli(&["cluster", "info"]).contains("cluster_state:ok").then_some(()));
+    let error = try_read(&open(&fresh(&server.url())).expect("an address")).expect_err("a node of a cluster");
+    assert!(matches!(error, StoreError::Address { .. }) && error.to_string().contains("Cluster"), "{error:?}");
+    assert_eq!(server.cli(&["dbsize"]), "0");
+}

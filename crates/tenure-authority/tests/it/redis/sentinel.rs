@@ -66,3 +66,20 @@ fn a_former_primary_that_goes_on_is_left() {
         assert_eq!(read(&store).view.observed, view.observed);
     }
 }
+
+/// One Sentinel was away while the others made another server the primary, and still names the former one. The newer
+/// configuration counts, however many name which.
+#[test]
+fn a_sentinel_that_was_away_is_not_believed() {
+    let (former, primary) = (Redis::start(), Redis::start());
+    let _replica = primary.replica();
+    let away = Sentinels::start(1, &former, 1, Duration::from_secs(60), Duration::from_secs(60));
+    let there = Sentinels::start(1, &primary, 1, Duration::from_millis(500), Duration::from_secs(3));
+    primary.kill();
+    let new = there.wait_for_change(primary.addr());
+    for _ in 0..8 {
+        let url = format!("redis+sentinel://{},{}/{}", away.addrs()[0], there.addrs()[0], Sentinels::NAME);
+        made(&url);
+    }
+    assert_eq!(former.cli(&["dbsize"]), "0", "nothing is asked of {} but of {new}", former.addr());
+}

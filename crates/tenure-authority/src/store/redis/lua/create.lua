@@ -3,7 +3,7 @@ local own = KEYS[1]
 local p = string.sub(own, 1, -6)
 local info = redis.call('INFO', 'replication')
 if not string.find(info, 'role:master', 1, true) then return {'replica'} end
-if 'redis:' .. (string.match(info, 'master_replid:(%w+)') or '') ~= ARGV[1] then return {'again'} end
+if 'redis:' .. (string.match(info, 'master_replid:(%x+)') or '') ~= ARGV[1] then return {'again'} end
 if redis.call('EXISTS', own) == 1 then return {'again'} end
 for _, key in ipairs({'sessions', 'leases', 'names', 'holdings', 'live', 'former', 'ended', 'history', 'grants'}) do
   if redis.call('EXISTS', p .. key) == 1 then return {'foreign'} end
@@ -13,4 +13,10 @@ local time = redis.call('TIME')
 local now = time[1] .. string.format('%06d', time[2])
 redis.call('HSET', own, 'schema', '1', 'identity', ARGV[1], 'clock', now, 'version', now, 'incarnation', ARGV[3],
   'newest', now, 'record', ARGV[2])
+-- The marks: nothing has the empty name, or is infinitely late. The history's is the row before the first.
+for _, key in ipairs({'sessions', 'leases', 'holdings'}) do redis.call('HSET', p .. key, '', '') end
+for _, key in ipairs({'live', 'former', 'ended'}) do redis.call('ZADD', p .. key, 'inf', '') end
+redis.call('ZADD', p .. 'names', 0, '')
+redis.call('SADD', p .. 'grants', '')
+redis.call('RPUSH', p .. 'history', '')
 return {'made'}

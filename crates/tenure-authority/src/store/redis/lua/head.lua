@@ -6,7 +6,9 @@ local p = string.sub(own, 1, -6)
 local info = redis.pcall('INFO', 'replication')
 if type(info) ~= 'string' then return {'denied', info.err} end
 if not string.find(info, 'role:master', 1, true) then return {'replica'} end
-local identity = 'redis:' .. (string.match(info, 'master_replid:(%w+)') or '')
+local replid = string.match(info, 'master_replid:(%x+)')
+if not replid or #replid ~= 40 then return {'nameless', ''} end
+local identity = 'redis:' .. replid
 local m = redis.pcall('HMGET', own, 'schema', 'identity', 'clock', 'version', 'incarnation', 'newest', 'record')
 if m.err then
   if string.find(m.err, 'WRONGTYPE', 1, true) then return {'foreign'} end
@@ -17,6 +19,9 @@ if not m[1] then
   return {'missing', identity}
 end
 if m[1] ~= '1' then return {'schema', m[1]} end
+-- Each key has a mark, so that none is ever absent while the store is whole.
+if redis.call('EXISTS', p .. 'sessions', p .. 'leases', p .. 'names', p .. 'holdings', p .. 'live', p .. 'former',
+  p .. 'ended', p .. 'history', p .. 'grants') < 9 then return {'lost', ''} end
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local is_own = identity == m[2]

@@ -2,7 +2,7 @@
 -- ARGV[3]: how many.
 local most = tonumber(ARGV[3])
 local answer = {'ok', string.format('%.0f', now), identity}
-local former = redis.call('ZRANGE', p .. 'former', 0, most - 1, 'WITHSCORES')
+local former = redis.call('ZRANGEBYSCORE', p .. 'former', '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, most)
 local over = redis.call('ZRANGEBYSCORE', p .. 'live', '-inf', string.format('%.0f', now), 'WITHSCORES', 'LIMIT', 0, most)
 local a, b = 1, 1
 while #answer - 3 < most and (former[a] or over[b]) do
@@ -17,6 +17,6 @@ while #answer - 3 < most and (former[a] or over[b]) do
 end
 local left = most - (#answer - 3)
 if left > 0 then
-  for _, id in ipairs(redis.call('ZRANGE', p .. 'ended', 0, left - 1)) do answer[#answer + 1] = id end
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', p .. 'ended', '-inf', '(inf', 'LIMIT', 0, left)) do answer[#answer + 1] = id end
 end
 return answer

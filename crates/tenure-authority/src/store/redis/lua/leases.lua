@@ -1,6 +1,6 @@
 -- A page of the resources. ARGV[3]: the name after which it begins, or empty; ARGV[4]: how many.
-local first = '-'
-if ARGV[3] ~= '' then first = '(' .. ARGV[3] end
+-- The empty name is the mark.
+local first = '(' .. ARGV[3]
 local names = redis.call('ZRANGEBYLEX', p .. 'names', first, '+', 'LIMIT', 0, ARGV[4])
 local answer = {'ok', string.format('%.0f', now), identity}
 for _, name in ipairs(names) do

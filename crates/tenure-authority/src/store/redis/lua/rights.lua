@@ -6,7 +6,8 @@ local needed = {
   {'HMGET', own, 'a'}, {'HGET', own, 'a'}, {'HSET', own, 'a', 'b'}, {'HDEL', own, 'a'}, {'HLEN', own}, {'EXISTS', own},
   {'ZADD', p .. 'live', 0, 'a'}, {'ZREM', p .. 'live', 'a'}, {'ZCARD', p .. 'live'}, {'ZRANGE', p .. 'live', 0, 1},
   {'ZRANGEBYLEX', p .. 'names', '-', '+'}, {'ZRANGEBYSCORE', p .. 'live', 0, 1},
-  {'ZUNIONSTORE', p .. 'former', 2, p .. 'former', p .. 'live'}, {'DEL', p .. 'live'}, {'RPUSH', p .. 'history', 'a'},
+  {'ZUNIONSTORE', p .. 'former', 2, p .. 'former', p .. 'live'}, {'DEL', p .. 'names'},
+  {'ZREMRANGEBYSCORE', p .. 'live', 0, 1}, {'RPUSH', p .. 'history', 'a'},
   {'LRANGE', p .. 'history', 0, 1}, {'LLEN', p .. 'history'}, {'SADD', p .. 'grants', 'a'}, {'SCARD', p .. 'grants'},
   {'SISMEMBER', p .. 'grants', 'a'}, {'PUBLISH', p .. 'changes', 'a'}, {'TIME'}, {'INFO', 'replication'},
 }

@@ -2,7 +2,9 @@
 -- on, by reads that would also find a key of another type; then they are judged in memory, one after the other; then all
 -- is written, and nothing of that can fail. Few calls for many changes: calls are what a script's time goes into.
 local first, step = 3, 15
-local version, incarnation, newest, at_record = m[4], m[5], tonumber(m[6]), m[2]
+local version, incarnation, at_record = m[4], m[5], m[2]
+-- Versions also stay ahead of the time, so that none comes back after a failover that lost the last ones.
+local newest = math.max(tonumber(m[6]), now)
 local incarnation_before = incarnation
 
 -- A set that is read in one call, by the names that were added.
@@ -71,7 +73,7 @@ local is_read, why = pcall(function()
     end
   end
   holdings = read_holdings()
-  rows = redis.call('LLEN', p .. 'history')
+  rows = redis.call('LLEN', p .. 'history') - 1
 end)
 if not is_read then return {'denied', type(why) == 'table' and why.err or tostring(why)} end
 
@@ -177,13 +179,13 @@ end
 -- Told before it is written: nobody sees anything of this before its end, and only telling may be forbidden. Names have
 -- no control characters.
 if #told > 0 then redis.call('PUBLISH', p .. 'changes', table.concat(told, '\n')) end
+redis.call('HSET', own, 'newest', string.format('%.0f', newest), 'clock', string.format('%.0f', now))
 if record_after then
   redis.call('HSET', own, 'record', record_after, 'version', version, 'incarnation', incarnation, 'identity', at_record)
 end
-redis.call('HSET', own, 'newest', string.format('%.0f', newest), 'clock', string.format('%.0f', now))
 if incarnation ~= incarnation_before then
   redis.call('ZUNIONSTORE', p .. 'former', 2, p .. 'former', p .. 'live')
-  redis.call('DEL', p .. 'live')
+  redis.call('ZREMRANGEBYSCORE', p .. 'live', '-inf', '(inf')
 end
 
 -- In which list a session stands, by the second word of its value.
