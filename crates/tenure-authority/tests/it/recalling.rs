@@ -82,7 +82,7 @@ impl Store for Remote {
     }
 }
 
-fn memory() -> Arc<MemoryStore> {
+pub(crate) fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(Clock::Boot(BootClock), Ttl::MAX).expect("a store"))
 }
 
@@ -141,7 +141,7 @@ fn a_floor_that_rose_meanwhile_is_not_passed_over() {
 
 /// One thing that one of three workers does with one of two resources.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Acquire(usize, usize),
     Release(usize, usize),
     Announce(usize, usize),
@@ -155,7 +155,7 @@ enum Step {
     Quarantine,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     let (worker, resource) = (0..3usize, 0..2usize);
     let both = (worker.clone(), resource.clone());
     prop_oneof![
@@ -174,7 +174,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Three workers of one world: each has an authority of its own, as in three processes.
-struct World {
+pub(crate) struct World {
     workers: Vec<Worker>,
     renewals: [u64; 3],
     tokens: [[Option<Token>; 2]; 3],
@@ -182,13 +182,13 @@ struct World {
 }
 
 impl World {
-    fn new(open: impl Fn() -> Arc<dyn Store>) -> Self {
+    pub(crate) fn new(open: impl Fn() -> Arc<dyn Store>) -> Self {
         let workers = (0..3).map(|n| Worker::open_for(Duration::from_hours(1), open(), n, false)).collect();
         Self { workers, renewals: [0; 3], tokens: Default::default(), grants: 0 }
     }
 
     /// Does it, and says what came of it: without times, which differ between two worlds.
-    fn does(&mut self, step: &Step) -> String {
+    pub(crate) fn does(&mut self, step: &Step) -> String {
         let operator = Actor::new("operator").expect("a name");
         let reason = Reason::new("a test").expect("a reason");
         let name = |r: usize| resource(["r", "s"][r]);
@@ -256,7 +256,7 @@ proptest! {
 }
 
 /// The history and the resources of a store, without times.
-fn told(store: &dyn Store) -> Vec<String> {
+pub(crate) fn told(store: &dyn Store) -> Vec<String> {
     let rows = block_on(store.history(HistoryQuery::default())).expect("the history").into_iter().map(|row| {
         let row = row.transition;
         format!(
