@@ -13,7 +13,9 @@
 //! watch.
 //!
 //! Somebody who has just been started has watched nothing. For them each opening puts a key `alive/SESSION` on a lease
-//! of etcd as long as the ttl, and each renewal keeps that lease alive *before* it is made. When a record names such a
+//! of etcd as long as the ttl, and each renewal keeps that lease alive *before* it is made. (Both at once would save a
+//! round trip and not do: when only the renewal comes through, whoever repeats it is told that it is granted, and the
+//! record would speak of a lease that nobody has kept alive.) When a record names such a
 //! lease and the key is not there in the same read, the session is overdue: a ttl has passed since etcd heard of the
 //! holder, and the holder had sent before that. A leader change begins every lease anew, which makes this late and
 //! nothing else. A record whose lease could not be kept alive names none. On a clock that a test drives there are no

@@ -1,6 +1,6 @@
 //! An authority that remembers decides as one that reads.
 
-use crate::world::{Worker, grant, resource};
+use crate::world::{ManualClock, TTL, Worker, grant, resource};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -137,6 +137,25 @@ fn a_floor_that_rose_meanwhile_is_not_passed_over() {
     let retire = Request::Retire { resource: resource("r"), actor: Actor::new("operator").expect("a name") };
     assert!(matches!(b.ask(&retire), Ok(Ok(Reply::Retired))));
     assert_eq!(a.acquire("r", grant(4)).epoch.get(), 4);
+}
+
+/// A store that begins another life may give its versions out again: nothing that was remembered of the old one is used.
+#[test]
+fn nothing_is_remembered_from_before_a_quarantine() {
+    let clock = ManualClock::at(Duration::from_hours(1));
+    let store = Arc::new(MemoryStore::new(clock.clock(), Ttl::new(TTL).expect("within bounds")).expect("a store"));
+    let remote = Remote::new(&store);
+    let a = Worker::open(remote.clone(), 1, false);
+    for (name, n) in [("r", 1), ("s", 2)] {
+        a.release(&a.acquire(name, grant(n)));
+    }
+    let b = Worker::open(Remote::new(&store), 2, false);
+    b.ask(&Request::Hello { seen: Seen { incarnation: 1, number: 1_000_000 } }).expect("an answer").expect("hello");
+    clock.set(Duration::from_hours(2));
+    let session = Worker::open(Remote::new(&store), 3, false).session;
+    let a = Worker { authority: a.authority, session };
+    a.acquire("r", grant(3));
+    assert_eq!(remote.trips(|| drop(a.acquire("s", grant(4)))), 2, "it is read anew");
 }
 
 /// One thing that one of three workers does with one of two resources.
