@@ -1,4 +1,4 @@
-use crate::store::{Read, RecallOutcome, Store, StoreError, SwapOutcome, TimeSource, Version};
+use crate::store::{Read, RecallOutcome, Scope, Store, StoreError, SwapOutcome, TimeSource, Version};
 use recall::Recall;
 use std::sync::Arc;
 use tenure_core::decide::{Change, Keys, Refusal, Reply, Request, Swap, Then, decide};
@@ -11,7 +11,7 @@ mod recall;
 #[derive(Clone, Debug)]
 pub struct Authority {
     store: Arc<dyn Store>,
-    /// Where the store is a round trip away and has a clock of its own to judge by.
+    /// Where the store is a round trip away, and its clock can be told without one.
     recall: Option<Arc<Recall>>,
 }
 
@@ -38,7 +38,9 @@ impl Authority {
     /// An authority over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let recall = (store.capabilities().clock == TimeSource::Server).then(Arc::default);
+        let able = store.capabilities();
+        let has_clock = able.clock == TimeSource::Server || store.now().is_some();
+        let recall = (able.scope == Scope::Network && has_clock).then(Arc::default);
         Self { store, recall }
     }
 
@@ -55,7 +57,7 @@ impl Authority {
     pub async fn execute(&self, request: &Request) -> Result<Result<Reply, Refusal>, AuthorityError> {
         let keys = request.keys();
         let mut unknown = false;
-        if let Some(guess) = self.recall.as_ref().and_then(|recall| recall.guess(&keys, request)) {
+        if let Some(guess) = self.recall.as_ref().and_then(|recall| recall.guess(&keys, request, self.store.now())) {
             let then = Then::Answer(Ok(guess.reply));
             // Without such swaps the guess goes nowhere: a plain one would not check what it was decided on.
             if let Some(made) = self.make(guess.recalled, then).await?

@@ -137,6 +137,11 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// The store's clock, where reading it takes no round trip. `None`: only a read tells it.
+    fn now(&self) -> Option<Instant<AuthorityClock>> {
+        None
+    }
+
     /// Watches a resource for changes by anybody. `None`: the store cannot tell; look again after a while.
     fn watch(&self, _resource: &ResourceName) -> Option<Wake> {
         None

@@ -15,6 +15,8 @@ use crate::island::{Island, Site};
 use crate::patience::{PATIENCE, eventually};
 use crate::ports::on_free_ports;
 use crate::process::{ask, tool};
+#[cfg(doc)]
+use crate::tls::Certificates;
 use member::{Member, Status};
 
 /// An etcd cluster, often of one member. Members are numbered from 0.
@@ -28,6 +30,15 @@ impl Etcd {
     #[must_use]
     pub fn start() -> Self {
         on_free_ports("etcd", |ports: [u16; 2]| Self::run(&ports))
+    }
+
+    /// Starts one node that also speaks TLS: see [`tls_url`](Self::tls_url).
+    #[must_use]
+    pub fn with_tls() -> Self {
+        on_free_ports("etcd", |[port, peer, tls]: [u16; 3]| {
+            let member = Member::new(0, port, peer, Site::usual());
+            Self { members: vec![member.speaking_tls(tls)] }.started()
+        })
     }
 
     /// Starts a cluster of three. A member that is gone is noticed within half a second or so.
@@ -64,13 +75,16 @@ impl Etcd {
             .enumerate()
             .map(|(n, (ports, site))| Member::new(n, ports[0], ports[1], site.clone()))
             .collect();
-        let cluster = Self { members };
+        Self { members }.started()
+    }
+
+    fn started(self) -> Result<Self, String> {
         // No member answers before a majority runs.
-        cluster.launch();
-        for member in &cluster.members {
+        self.launch();
+        for member in &self.members {
             member.wait()?;
         }
-        Ok(cluster)
+        Ok(self)
     }
 
     fn launch(&self) {
@@ -106,6 +120,14 @@ impl Etcd {
     pub fn url(&self) -> String {
         let all: Vec<String> = self.endpoints().iter().map(ToString::to_string).collect();
         format!("etcd://{}", all.join(","))
+    }
+
+    /// `etcds://` with the addresses at which it speaks TLS. [`Certificates::shared`] vouches for it.
+    #[must_use]
+    pub fn tls_url(&self) -> String {
+        let all: Vec<String> = self.members.iter().filter_map(Member::tls_addr).map(|addr| addr.to_string()).collect();
+        assert!(!all.is_empty(), "this server does not speak TLS");
+        format!("etcds://{}", all.join(","))
     }
 
     /// What `etcdctl` (API version 3) says to a command, such as `["get", "key"]`, asking all members that run; it

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::decide::{Change, Keys, Reply, Request, Swap, Then, View, decide};
 use tenure_core::record::{AuthorityRecord, Event, LeaseRecord, SessionRecord};
-use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId};
+use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId, StoreIdentity};
 
 /// Records as they were last seen, with their versions. A request is decided on them, and the swap checks that they still
 /// stand: one round trip instead of two. Nothing is ever answered from memory alone.
@@ -16,6 +16,8 @@ pub(super) struct Recall(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
+    /// Which store all of it is of, and in which incarnation: in another life versions may come a second time.
+    life: Option<(StoreIdentity, u64)>,
     store: Option<Stored>,
     sessions: HashMap<SessionId, (SessionRecord, Version)>,
     leases: HashMap<ResourceName, (LeaseRecord, Version)>,
@@ -47,12 +49,13 @@ pub(super) struct Guess {
 }
 
 impl Recall {
-    /// The swap of a request, if everything that it needs is remembered and a plain swap is all that it takes.
-    pub(super) fn guess(&self, keys: &Keys, request: &Request) -> Option<Guess> {
+    /// The swap of a request, if everything that it needs is remembered and a plain swap is all that it takes. `now`:
+    /// the store's clock, if it can be told; otherwise the last reading is carried on.
+    pub(super) fn guess(&self, keys: &Keys, request: &Request, now: Option<Instant<AuthorityClock>>) -> Option<Guess> {
         if !is_plain(request) {
             return None;
         }
-        let (read, version) = self.known().view(keys)?;
+        let (read, version) = self.known().view(keys, now)?;
         let decision = decide(&read.view, request, read.now);
         let (Some(swap), Then::Answer(Ok(reply))) = (decision.swap, decision.then) else { return None };
         let expected = super::expected_version(&read, &swap);
@@ -67,6 +70,10 @@ impl Recall {
             *known = Known::default();
             return;
         };
+        let life = (read.view.authority.identity.clone(), read.view.authority.incarnation);
+        if known.life.as_ref() != Some(&life) {
+            *known = Known { life: Some(life), ..Known::default() };
+        }
         known.store = Some(Stored {
             record: read.view.authority.clone(),
             version,
@@ -125,15 +132,22 @@ impl Recall {
     }
 }
 
-impl Known {
-    fn view(&self, keys: &Keys) -> Option<(Read, Version)> {
-        let store = self.store.as_ref()?;
-        let elapsed = BootClock.now_nanos().saturating_sub(store.heard);
+impl Stored {
+    /// The last reading of the store's clock, carried on by this machine's. `None`: it is too old for that.
+    fn carried_on(&self) -> Option<Instant<AuthorityClock>> {
+        let elapsed = BootClock.now_nanos().saturating_sub(self.heard);
         if elapsed > u64::try_from(CLOCK_AGE_MAX.as_nanos()).unwrap_or(u64::MAX) {
             return None;
         }
         // Never ahead of the store's clock: what is decided on it was true when it was sent.
-        let now = store.now.after(Duration::from_nanos(elapsed - elapsed / CLOCK_DRIFT));
+        Some(self.now.after(Duration::from_nanos(elapsed - elapsed / CLOCK_DRIFT)))
+    }
+}
+
+impl Known {
+    fn view(&self, keys: &Keys, now: Option<Instant<AuthorityClock>>) -> Option<(Read, Version)> {
+        let store = self.store.as_ref()?;
+        let now = now.or_else(|| store.carried_on())?;
         let caller = keys.session.map(|id| self.sessions.get(&id)).map_or(Some(None), |found| found.map(Some))?;
         let lease =
             keys.resource.as_ref().map(|name| self.leases.get(name)).map_or(Some(None), |found| found.map(Some))?;

@@ -13,7 +13,9 @@
 //! watch.
 //!
 //! Somebody who has just been started has watched nothing. For them each opening puts a key `alive/SESSION` on a lease
-//! of etcd as long as the ttl, and each renewal keeps that lease alive *before* it is made. When a record names such a
+//! of etcd as long as the ttl, and each renewal keeps that lease alive *before* it is made. (Both at once would save a
+//! round trip and not do: when only the renewal comes through, whoever repeats it is told that it is granted, and the
+//! record would speak of a lease that nobody has kept alive.) When a record names such a
 //! lease and the key is not there in the same read, the session is overdue: a ttl has passed since etcd heard of the
 //! holder, and the holder had sent before that. A leader change begins every lease anew, which makes this late and
 //! nothing else. A record whose lease could not be kept alive names none. On a clock that a test drives there are no
@@ -34,7 +36,12 @@
 //!   failed because somebody else moved the head is put together again without asking.
 //! * **Swaps that wait together** share a transaction, some twenty of them (a server takes 128 steps). Each is judged
 //!   alone on what this process knows, and the transaction compares all of that.
-//! * **A renewal** touches neither `head` nor any grant, and waits in a queue of its own.
+//! * **A swap on records from memory** is the same transaction, without a read before it: the authority names the
+//!   versions of the changed record and of the store's own record. Its deadline is judged on this process's clock right
+//!   before the transaction is sent, and a renewal's new one counts from that reading, which lies after the holder's
+//!   request. It may commit later: whoever has ended the session in between has changed what is compared.
+//! * **A renewal** changes neither `head` nor any grant, and waits in a queue of its own. It reads the head and the
+//!   fingerprint in its own step, so that a grant which is gone shows in the answer.
 //! * **An import** is written beside the store, into keys that nobody reads, and one transaction moves the store there.
 //!
 //! # Which store it is
@@ -78,8 +85,8 @@ mod writer;
 
 use super::home::Home;
 use super::{
-    Answer, Capabilities, Durability, HistoryQuery, Import, Listed, Page, Read, Recorded, Scope, Store, StoreError,
-    SwapOutcome, TimeSource, Version, Wake,
+    Answer, Capabilities, Durability, HistoryQuery, Import, Listed, Page, Read, RecallOutcome, Recalled, Recorded,
+    Scope, Store, StoreError, SwapOutcome, TimeSource, Version, Wake,
 };
 use crate::Clock;
 use client::Client;
@@ -90,7 +97,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tenure_core::decide::{Keys, Swap};
 use tenure_core::record::LeaseRecord;
-use tenure_core::{ResourceName, SessionId};
+use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId};
 
 /// Takes the address; connects at the first use.
 pub(super) fn open(url: &str, clock: Clock, home: Home) -> Result<Arc<dyn Store>, StoreError> {
@@ -169,6 +176,19 @@ impl Store for EtcdStore {
 
     fn warnings(&self) -> Answer<'_, Result<Vec<String>, StoreError>> {
         Box::pin(self.run(move |shared| async move { warnings::warnings(&shared).await }))
+    }
+
+    fn swap_recalled(&self, recalled: Recalled) -> Option<Answer<'_, Result<RecallOutcome, StoreError>>> {
+        let shared = Arc::clone(&self.shared);
+        Some(Box::pin(async move {
+            let made = self.home.run(async move { writer::swap_recalled(&shared, recalled).await });
+            made.await.unwrap_or(Ok(RecallOutcome::Unknown))
+        }))
+    }
+
+    fn now(&self) -> Option<Instant<AuthorityClock>> {
+        // Where it went back the swap says so.
+        self.shared.observed.now().ok()
     }
 
     fn watch(&self, resource: &ResourceName) -> Option<Wake> {

@@ -3,7 +3,9 @@
 mod contract;
 mod expiry;
 mod faults;
+mod recalling;
 mod sharing;
+mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! An authority that remembers decides as one that reads.
 
-use crate::world::{Worker, grant, resource};
+use crate::world::{ManualClock, TTL, Worker, grant, resource};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Store for Remote {
     }
 }
 
-fn memory() -> Arc<MemoryStore> {
+pub(crate) fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(Clock::Boot(BootClock), Ttl::MAX).expect("a store"))
 }
 
@@ -174,9 +174,28 @@ fn a_holder_that_is_forgotten_is_not_overtaken() {
     holder.release(&held);
 }
 
+/// A store that begins another life may give its versions out again: nothing that was remembered of the old one is used.
+#[test]
+fn nothing_is_remembered_from_before_a_quarantine() {
+    let clock = ManualClock::at(Duration::from_hours(1));
+    let store = Arc::new(MemoryStore::new(clock.clock(), Ttl::new(TTL).expect("within bounds")).expect("a store"));
+    let remote = Remote::new(&store);
+    let a = Worker::open(remote.clone(), 1, false);
+    for (name, n) in [("r", 1), ("s", 2)] {
+        a.release(&a.acquire(name, grant(n)));
+    }
+    let b = Worker::open(Remote::new(&store), 2, false);
+    b.ask(&Request::Hello { seen: Seen { incarnation: 1, number: 1_000_000 } }).expect("an answer").expect("hello");
+    clock.set(Duration::from_hours(2));
+    let session = Worker::open(Remote::new(&store), 3, false).session;
+    let a = Worker { authority: a.authority, session };
+    a.acquire("r", grant(3));
+    assert_eq!(remote.trips(|| drop(a.acquire("s", grant(4)))), 2, "it is read anew");
+}
+
 /// One thing that one of three workers does with one of two resources.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Acquire(usize, usize),
     Release(usize, usize),
     Announce(usize, usize),
@@ -190,7 +209,7 @@ enum Step {
     Quarantine,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     let (worker, resource) = (0..3usize, 0..2usize);
     let both = (worker.clone(), resource.clone());
     prop_oneof![
@@ -209,7 +228,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Three workers of one world: each has an authority of its own, as in three processes.
-struct World {
+pub(crate) struct World {
     workers: Vec<Worker>,
     renewals: [u64; 3],
     tokens: [[Option<Token>; 2]; 3],
@@ -217,13 +236,13 @@ struct World {
 }
 
 impl World {
-    fn new(open: impl Fn() -> Arc<dyn Store>) -> Self {
+    pub(crate) fn new(open: impl Fn() -> Arc<dyn Store>) -> Self {
         let workers = (0..3).map(|n| Worker::open_for(Duration::from_hours(1), open(), n, false)).collect();
         Self { workers, renewals: [0; 3], tokens: Default::default(), grants: 0 }
     }
 
     /// Does it, and says what came of it: without times, which differ between two worlds.
-    fn does(&mut self, step: &Step) -> String {
+    pub(crate) fn does(&mut self, step: &Step) -> String {
         let operator = Actor::new("operator").expect("a name");
         let reason = Reason::new("a test").expect("a reason");
         let name = |r: usize| resource(["r", "s"][r]);
@@ -291,7 +310,7 @@ proptest! {
 }
 
 /// The history and the resources of a store, without times.
-fn told(store: &dyn Store) -> Vec<String> {
+pub(crate) fn told(store: &dyn Store) -> Vec<String> {
     let rows = block_on(store.history(HistoryQuery::default())).expect("the history").into_iter().map(|row| {
         let row = row.transition;
         format!(

@@ -54,7 +54,7 @@ mod pair {
     };
     use tenure_core::decide::{Keys, Swap};
     use tenure_core::record::LeaseRecord;
-    use tenure_core::{ResourceName, SessionId};
+    use tenure_core::{AuthorityClock, Instant, ResourceName, SessionId};
 
     #[derive(Debug)]
     pub(crate) struct Pair {
@@ -97,6 +97,10 @@ mod pair {
 
         fn capabilities(&self) -> Capabilities {
             self.writes.capabilities()
+        }
+
+        fn now(&self) -> Option<Instant<AuthorityClock>> {
+            self.reads.now()
         }
 
         // So that what one opening does is heard at the other.

@@ -1,5 +1,6 @@
 //! One member of a cluster.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::installed::program;
 use crate::island::Site;
 use crate::patience::PATIENCE;
 use crate::process::{Process, Recipe, ask, tool};
+use crate::tls::Certificates;
 
 /// Members of two clusters never take each other for their own.
 const TOKEN: &str = "tenure";
@@ -22,6 +24,7 @@ pub(super) struct Member {
     port: u16,
     peer_port: u16,
     site: Site,
+    tls_port: Option<u16>,
     process: Process,
     folder: Folder,
 }
@@ -40,11 +43,20 @@ impl Member {
         let folder = Folder::new("etcd", None);
         let (program, args) = site.program(program("etcd", "etcd-server"));
         let recipe = Recipe { program, args, dir: folder.path().to_owned(), account: None };
-        Self { name: format!("m{n}"), port, peer_port, site, process: Process::new(recipe), folder }
+        Self { name: format!("m{n}"), port, peer_port, site, tls_port: None, process: Process::new(recipe), folder }
+    }
+
+    /// With a second port, for TLS.
+    pub(super) fn speaking_tls(self, port: u16) -> Self {
+        Self { tls_port: Some(port), ..self }
     }
 
     pub(super) fn addr(&self) -> SocketAddr {
         (self.site.clients, self.port).into()
+    }
+
+    pub(super) fn tls_addr(&self) -> Option<SocketAddr> {
+        self.tls_port.map(|port| ([127, 0, 0, 1], port).into())
     }
 
     pub(super) fn peer_url(&self) -> String {
@@ -58,7 +70,14 @@ impl Member {
     /// Starts it without waiting for it. `all` is what it is told of the cluster, `pace` the milliseconds between two
     /// signs of life.
     pub(super) fn launch(&self, all: &str, pace: u32) {
-        let client = format!("http://{}", self.addr());
+        let mut client = format!("http://{}", self.addr());
+        let mut tls = Vec::new();
+        if let Some(addr) = self.tls_addr() {
+            let made = Certificates::shared();
+            let _ = write!(client, ",https://{addr}");
+            tls = vec![("cert-file", made.certificate()), ("key-file", made.key())];
+        }
+        let tls = tls.into_iter().map(|(name, path)| format!("--{name}={}", path.display()).into());
         let data = self.folder.at("data").display().to_string();
         let peer = self.peer_url();
         let options = [
@@ -76,7 +95,8 @@ impl Member {
             ("pre-vote", if self.site.network.is_some() { "true" } else { "false" }),
             ("logger", "zap"),
         ];
-        self.process.launch(options.map(|(name, value)| format!("--{name}={value}").into()));
+        let options = options.map(|(name, value)| format!("--{name}={value}").into());
+        self.process.launch(options.into_iter().chain(tls));
     }
 
     /// Waits until it answers and knows who leads. The error is the end of its log.

@@ -68,6 +68,14 @@ impl Fault {
 
     pub(super) fn into_error(self, shown: &str) -> StoreError {
         match self {
+            // The words of rustls for a certificate that nobody vouches for, or that is another server's.
+            Self::NotSent(why) if why.contains("invalid peer certificate") => StoreError::Address {
+                url: shown.to_owned(),
+                why: format!(
+                    "{why}: name the file with the authority that signed the server's certificate (tls_ca=FILE), and \
+                     the server as its certificate does"
+                ),
+            },
             Self::NotSent(why) | Self::Lost(why) => StoreError::Unavailable(format!("{shown}: {why}")),
             Self::Said { code: 8, message } if message.contains("space") => StoreError::NotWritable(format!(
                 "{shown}: {message}; compact and defragment it (`etcdctl compact`, `etcdctl defrag`) or raise \

@@ -47,6 +47,8 @@ pub(super) struct Plan<'known> {
     changed: BTreeSet<String>,
     relied: BTreeSet<SessionId>,
     ended: BTreeSet<SessionId>,
+    /// Whether somebody wants to know how long the history is.
+    tells_head: bool,
     /// Nothing more may join.
     is_full: bool,
 }
@@ -102,6 +104,7 @@ impl<'known> Plan<'known> {
             changed: BTreeSet::new(),
             relied: BTreeSet::new(),
             ended: BTreeSet::new(),
+            tells_head: false,
             is_full: false,
         }
     }
@@ -164,6 +167,7 @@ impl<'known> Plan<'known> {
                 self.put(self.space.about(resource, number), String::new());
             }
         }
+        self.tells_head |= job.is_renewal();
         self.changed.insert(self.record_key(&job.swap.change));
         self.relied.extend(job.swap.relies_on);
         match &job.swap.change {
@@ -179,11 +183,13 @@ impl<'known> Plan<'known> {
         self.changed.is_empty()
     }
 
-    /// The number of the newest row of the history after the transaction, if it writes any.
-    pub(super) fn into_txn(mut self) -> Result<Txn, StoreError> {
+    /// The transaction, with where it takes place.
+    pub(super) fn into_txn(mut self) -> Result<(Txn, Keyspace), StoreError> {
         if let Some((_, count)) = &self.head {
             let head = document::head(count + self.rows)?;
             self.put(self.space.head(), head);
+        } else if self.tells_head {
+            self.steps.push(Op::Range(Range::one(&self.space.head())));
         }
         for (id, holdings) in std::mem::take(&mut self.holdings) {
             let key = self.space.holdings(id);
@@ -196,7 +202,7 @@ impl<'known> Plan<'known> {
         // What stands there instead is read in the same step, so that a swap which failed is judged anew without
         // asking.
         let failure = self.compare.keys().map(|key| Op::Range(Range::one(key))).collect();
-        Ok(Txn { compare: self.compare.into_values().collect(), success: self.steps, failure })
+        Ok((Txn { compare: self.compare.into_values().collect(), success: self.steps, failure }, self.space))
     }
 
     fn put(&mut self, key: String, value: String) {
@@ -305,7 +311,10 @@ impl<'known> Plan<'known> {
             addition.steps.extend([live, alive].map(|key| Op::Delete { key }));
             return Ok(());
         }
-        if !job.is_renewal() {
+        if job.is_renewal() {
+            // As it stands in this very step: an older one would hide a grant that was revoked.
+            addition.steps.push(Op::Range(Range::one(&self.space.holdings(session.id))));
+        } else {
             let value = session.incarnation.to_string();
             addition.steps.push(Op::Put { key: live, value, lease: None });
         }

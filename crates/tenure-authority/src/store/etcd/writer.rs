@@ -3,18 +3,20 @@
 use super::alive;
 use super::document::{self, Charter};
 use super::fault::Fault;
-use super::message::{Answered, OPS_MAX, Op, Txn};
+use super::keys::Keyspace;
+use super::message::{Answered, Entry, OPS_MAX, Op, Txn};
 use super::plan::{Plan, Verdict};
 use super::shared::Shared;
-use crate::store::{StoreError, SwapOutcome, Version};
-use std::collections::{BTreeSet, VecDeque};
+use crate::store::{After, RecallOutcome, Recalled, StoreError, SwapOutcome, Version};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tenure_core::decide::{Change, Swap};
-use tenure_core::record::{Event, SessionState};
+use tenure_core::record::{Event, Holdings, SessionState};
+use tenure_core::{AuthorityClock, Instant};
 use tokio::sync::oneshot;
 
 /// What came of a swap, or why it was certainly not made.
-pub(super) type Made = Result<SwapOutcome, StoreError>;
+type Made = Result<RecallOutcome, StoreError>;
 
 /// Renewals write neither the history nor its head, so they need not wait for what does.
 #[derive(Debug, Default)]
@@ -40,12 +42,35 @@ pub(super) struct Job {
     pub(super) lease: Option<i64>,
     /// Whether that lease has no key yet.
     pub(super) is_new_lease: bool,
+    /// What else must hold, when it was decided on records from memory.
+    terms: Option<Terms>,
     answer: oneshot::Sender<Made>,
+}
+
+/// The further conditions of a [`Recalled`].
+#[derive(Debug)]
+struct Terms {
+    authority: Version,
+    valid_before: Option<Instant<AuthorityClock>>,
 }
 
 impl Job {
     pub(super) fn is_renewal(&self) -> bool {
         is_renewal(&self.swap)
+    }
+
+    /// Whether its further conditions hold now, under this version of the store's own record. A renewal that is made
+    /// then counts from then.
+    fn may_be_made(&mut self, authority: Version, now: Instant<AuthorityClock>) -> bool {
+        let Some(terms) = &self.terms else { return true };
+        if terms.authority != authority || terms.valid_before.is_some_and(|deadline| now.reached(&deadline)) {
+            return false;
+        }
+        let is_judged = terms.valid_before.is_some();
+        if let (true, Change::Session(session)) = (is_judged, &mut self.swap.change) {
+            session.deadline = now.after(session.ttl.get());
+        }
+        true
     }
 }
 
@@ -58,20 +83,38 @@ fn is_renewal(swap: &Swap) -> bool {
 const ROUNDS_MAX: usize = 64;
 
 /// Makes a swap, together with others that wait.
-pub(super) async fn swap(shared: &Arc<Shared>, swap: Swap, expected: Option<Version>) -> Made {
+pub(super) async fn swap(
+    shared: &Arc<Shared>,
+    swap: Swap,
+    expected: Option<Version>,
+) -> Result<SwapOutcome, StoreError> {
+    Ok(match put(shared, swap, expected, None).await? {
+        RecallOutcome::Done(_) => SwapOutcome::Done,
+        RecallOutcome::Changed => SwapOutcome::Changed,
+        RecallOutcome::Unknown => SwapOutcome::Unknown,
+    })
+}
+
+/// Makes a swap under further conditions.
+pub(super) async fn swap_recalled(shared: &Arc<Shared>, recalled: Recalled) -> Made {
+    let Recalled { swap, expected, authority, valid_before } = recalled;
+    put(shared, swap, expected, Some(Terms { authority, valid_before })).await
+}
+
+async fn put(shared: &Arc<Shared>, swap: Swap, expected: Option<Version>, terms: Option<Terms>) -> Made {
     let floor = shared.identity.highest();
     shared.space().await?;
     let lease = alive::before(shared, &swap, expected).await?;
     let is_new_lease = lease.is_some();
     let (answer, answered) = oneshot::channel();
     let renews = is_renewal(&swap);
-    let job = Job { swap, expected, floor, lease, is_new_lease, answer };
+    let job = Job { swap, expected, floor, lease, is_new_lease, terms, answer };
     if shared.writes.put(renews, job) {
         let shared = Arc::clone(shared);
         tokio::spawn(async move { pump(&shared, renews).await });
     }
     // An error means that whoever wrote ended without a word.
-    answered.await.unwrap_or(Ok(SwapOutcome::Unknown))
+    answered.await.unwrap_or(Ok(RecallOutcome::Unknown))
 }
 
 impl Writes {
@@ -118,27 +161,27 @@ async fn make(shared: &Arc<Shared>, mut jobs: VecDeque<Job>) {
         rounds += 1;
         if rounds > ROUNDS_MAX {
             // They are decided anew; whoever asks has a bound of its own.
-            return jobs.into_iter().for_each(|job| tell(job, Ok(SwapOutcome::Changed)));
+            return jobs.into_iter().for_each(|job| tell(job, Ok(RecallOutcome::Changed)));
         }
-        let (plan, later) = match draft(shared, jobs, most).await {
+        let (draft, later) = match draft(shared, jobs, most).await {
             Ok(drafted) => drafted,
             Err(none_left) => {
                 jobs = none_left;
                 continue;
             }
         };
-        let (txn, taken) = plan;
+        let Draft { txn, space, now, taken } = draft;
         jobs = later;
         let before = shared.identity.highest();
         match shared.client.write(&txn).await {
             Ok(answered) => {
                 if !shared.check(&answered, before) {
                     // Another store has answered. It had what this one had, or it would not have made anything.
-                    let outcome = if answered.succeeded { SwapOutcome::Unknown } else { SwapOutcome::Changed };
+                    let outcome = if answered.succeeded { RecallOutcome::Unknown } else { RecallOutcome::Changed };
                     taken.into_iter().for_each(|job| tell(job, Ok(outcome)));
                 } else if answered.succeeded {
                     rounds = 0;
-                    made(shared, &txn, &answered, taken);
+                    made(shared, Draft { txn, space, now, taken }, &answered);
                 } else {
                     let keys: Vec<String> = txn.compare.iter().map(|compare| compare.key().to_owned()).collect();
                     shared.learn(&keys, answered);
@@ -155,19 +198,34 @@ async fn make(shared: &Arc<Shared>, mut jobs: VecDeque<Job>) {
             }
             Err(fault) => {
                 tracing::warn!(?fault, "the store cannot tell whether {} swaps were made", taken.len());
-                taken.into_iter().for_each(|job| tell(job, Ok(SwapOutcome::Unknown)));
+                taken.into_iter().for_each(|job| tell(job, Ok(RecallOutcome::Unknown)));
             }
         }
     }
 }
 
-type Drafted = ((Txn, Vec<Job>), VecDeque<Job>);
+/// A transaction, where it takes place, when it was judged, and what it makes.
+struct Draft {
+    txn: Txn,
+    space: Keyspace,
+    now: Instant<AuthorityClock>,
+    taken: Vec<Job>,
+}
 
 /// Judges the swaps, and puts those that may be made into a transaction; the others are answered, or come later. `Err`:
 /// there is no transaction yet, and these are left.
-async fn draft(shared: &Arc<Shared>, mut jobs: VecDeque<Job>, most: usize) -> Result<Drafted, VecDeque<Job>> {
-    let charter = match charter(shared).await {
-        Ok(charter) => charter,
+async fn draft(
+    shared: &Arc<Shared>,
+    mut jobs: VecDeque<Job>,
+    most: usize,
+) -> Result<(Draft, VecDeque<Job>), VecDeque<Job>> {
+    let judged = match charter(shared).await {
+        // Right before it is sent.
+        Ok(charter) => shared.observed.now().map(|now| (charter, now)),
+        Err(error) => Err(error),
+    };
+    let (charter, now) = match judged {
+        Ok(judged) => judged,
         Err(error) => {
             jobs.into_iter().for_each(|job| tell(job, Err(error.clone())));
             return Err(VecDeque::new());
@@ -175,11 +233,13 @@ async fn draft(shared: &Arc<Shared>, mut jobs: VecDeque<Job>, most: usize) -> Re
     };
     let stands = shared.identity.stands(&charter.1.record.identity);
     let space = shared.stands_in(&charter.1);
+    let version = Version(charter.2);
     let mut plan = Plan::new(&shared.known, &shared.observed, charter, space);
     let (mut taken, mut later, mut look) = (Vec::new(), VecDeque::new(), BTreeSet::new());
-    while let Some(job) = jobs.pop_front() {
-        if !stands && !matches!(job.swap.change, Change::Authority(_)) {
-            tell(job, Ok(SwapOutcome::Changed));
+    while let Some(mut job) = jobs.pop_front() {
+        let is_right_store = stands || matches!(job.swap.change, Change::Authority(_));
+        if !is_right_store || !job.may_be_made(version, now) {
+            tell(job, Ok(RecallOutcome::Changed));
             continue;
         }
         if taken.len() >= most {
@@ -188,7 +248,7 @@ async fn draft(shared: &Arc<Shared>, mut jobs: VecDeque<Job>, most: usize) -> Re
         }
         match plan.join(&job) {
             Ok(Verdict::Joined) => taken.push(job),
-            Ok(Verdict::Changed) => tell(job, Ok(SwapOutcome::Changed)),
+            Ok(Verdict::Changed) => tell(job, Ok(RecallOutcome::Changed)),
             Ok(Verdict::Later) => later.push_back(job),
             Ok(Verdict::Look(keys)) => {
                 look.extend(keys);
@@ -212,7 +272,7 @@ async fn draft(shared: &Arc<Shared>, mut jobs: VecDeque<Job>, most: usize) -> Re
         return Err(later);
     }
     match plan.into_txn() {
-        Ok(txn) => Ok(((txn, taken), later)),
+        Ok((txn, space)) => Ok((Draft { txn, space, now, taken }, later)),
         Err(error) => {
             taken.into_iter().for_each(|job| tell(job, Err(error.clone())));
             Err(later)
@@ -234,27 +294,50 @@ async fn charter(shared: &Shared) -> Result<(String, Charter, u64), StoreError> 
 }
 
 /// Takes down what was made, and tells it.
-fn made(shared: &Arc<Shared>, txn: &Txn, answered: &Answered, taken: Vec<Job>) {
+fn made(shared: &Shared, draft: Draft, answered: &Answered) {
     let revision = answered.revision;
-    for op in &txn.success {
+    // What was read in the transaction, or written where it is told of.
+    let mut stood: HashMap<&str, &str> = HashMap::new();
+    for (at, op) in draft.txn.success.iter().enumerate() {
         match op {
-            Op::Put { key, value, lease } if is_remembered(key) => {
-                let entry = super::message::Entry { key: key.clone(), value: value.clone(), changed: revision };
-                if lease.is_none() {
-                    shared.known.saw(revision, key, Some(entry));
-                }
+            Op::Put { key, value, lease: None } if is_remembered(key) => {
+                stood.insert(key, value);
+                let entry = Entry { key: key.clone(), value: value.clone(), changed: revision };
+                shared.known.saw(revision, key, Some(entry));
             }
             Op::Delete { key } => shared.known.saw(revision, key, None),
-            Op::Put { .. } | Op::DeleteAll { .. } | Op::Range(_) => {}
+            Op::Range(range) => {
+                let entry = answered.read.get(at).and_then(|read| read.first());
+                stood.extend(entry.map(|entry| (range.key.as_str(), entry.value.as_str())));
+                shared.known.saw(revision, &range.key, entry.cloned());
+            }
+            Op::Put { .. } | Op::DeleteAll { .. } => {}
         }
     }
-    for job in taken {
+    let head = stood.get(draft.space.head().as_str()).copied();
+    // Only a change of the store's own record may write no row, and nobody asks it.
+    let history = head.map_or(Ok(0), document::count_of);
+    for job in draft.taken {
+        let mut holdings = Ok(Holdings::default());
         match &job.swap.change {
-            Change::Session(session) => shared.observed.made(session, revision),
+            Change::Session(session) => {
+                shared.observed.made(session, revision);
+                if let Some(text) = stood.get(draft.space.holdings(session.id).as_str()) {
+                    holdings = document::holdings_of(text);
+                }
+            }
             Change::Authority(record) => shared.observed.made_authority(record, revision),
             Change::DropSession(_) | Change::Lease(_) | Change::DropLease(_) => {}
         }
-        tell(job, Ok(SwapOutcome::Done));
+        let outcome = match (&history, holdings) {
+            (Ok(history), Ok(holdings)) => {
+                let version = Version(revision);
+                RecallOutcome::Done(After { version, now: draft.now, history: *history, holdings })
+            }
+            // Made, but how things stand cannot be told: whoever reads is told what is wrong.
+            _ => RecallOutcome::Unknown,
+        };
+        tell(job, Ok(outcome));
     }
 }
 
