@@ -146,7 +146,8 @@ impl Worker<'_> {
 /// A resource in each state. `lost` was held by two one after the other, whose sessions ended by their deadlines.
 pub(crate) fn all_states() -> Stage {
     let stage = Stage::new();
-    let short = Ttl::MIN.get();
+    // Long enough for an opening and a grant on a busy machine.
+    let short = Duration::from_millis(500);
     stage.worker(1, "carol@web3/77", short).acquire("lost", &[]);
     until("it is taken over once its deadline has passed", || stage.take_over_lost(2, short));
     until("and lost again", || stage.json(&["ls", "lost", "--expired", "--json"])["resources"][0]["epoch"] == 2);
