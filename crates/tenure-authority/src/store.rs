@@ -305,7 +305,7 @@ pub enum StoreError {
     #[error("there is no store at {0}: check the address, or create it (`create=true` in the address)")]
     Missing(String),
     /// Something else is there.
-    #[error("{0} is not a store of tenure: check the address; the file was left alone")]
+    #[error("{0} is not a store of tenure: check the address; what is there was left alone")]
     Foreign(String),
     /// It was made by another version.
     #[error("the store has schema version {found}, this program knows {known}: {advice}")]

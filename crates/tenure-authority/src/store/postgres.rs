@@ -23,11 +23,13 @@
 //! # What it does not promise
 //!
 //! * With `synchronous_commit=off`, or when a standby is promoted that had not received everything, changes that were
-//!   answered are gone: the timeline then tells, and the store quarantines. Two standbys that were promoted apart, and a
+//!   answered are gone: the timeline then tells, and the store quarantines. Whoever promotes a standby has to fence the old
+//!   primary first: as long as it takes writes, it grants to those who still reach it. Two standbys that were promoted apart, and a
 //!   volume that was put back, look like the same store: only callers who have seen a later history notice.
 //! * A session that is idle in a transaction and holds rows of the store delays every change of them; after three
-//!   seconds the change is given up, and the message names that session.
-//! * Each process that connects has three connections, four while it waits for a resource. Put a pooler between for many.
+//!   seconds the change is given up, and the message names that session. Changes of other rows go on.
+//! * Each process that connects has up to four connections, one more while it waits for a resource, and one more once a
+//!   renewal had to wait for somebody else's lock. Put a pooler between for many.
 
 mod change;
 mod desk;
@@ -148,7 +150,9 @@ impl Store for PostgresStore {
     }
 
     fn import(&self, content: Import) -> Answer<'_, Result<SwapOutcome, StoreError>> {
-        Box::pin(self.ask(import::import(Arc::clone(&self.server), content)))
+        let importing = self.server.home.run(import::import(Arc::clone(&self.server), content));
+        // The runtime may have ended while the server committed.
+        Box::pin(async { importing.await.unwrap_or(Ok(SwapOutcome::Unknown)) })
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -100,7 +100,7 @@ impl Statements {
             format!("SELECT * FROM {schema}.{function}({})", places.join(", "))
         };
         Self {
-            renewals: call("renew", 13),
+            renewals: call("renew", 14),
             leases: call("put_leases", 27),
             sessions: call("put_sessions", 23),
             one: call("change_one", 20),
@@ -193,18 +193,22 @@ fn signed(version: Version) -> i64 {
     version.0.cast_signed()
 }
 
-/// Makes the changes, all of one kind and each of another record, in one transaction. The outcomes come in their order.
+/// Makes the changes, all of one kind and each of another record, in one transaction. The outcomes come in their order;
+/// `None`: another session holds its row, and this lane does not wait for that.
 pub(super) async fn make(
     server: &Server,
     lane: Lane,
     statements: &Statements,
     jobs: &[Job],
-) -> Result<Vec<RecallOutcome>, Fault> {
+) -> Result<Vec<Option<RecallOutcome>>, Fault> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let seen = server.time.seen();
     let mut parameters = Parameters::default();
-    parameters.add(instant_to(seen), Type::INT8);
     let kind = first.kind();
+    if kind == Kind::Renewal {
+        parameters.add(lane == Lane::Held, Type::BOOL);
+    }
+    parameters.add(instant_to(seen), Type::INT8);
     let sql = match kind {
         Kind::Renewal => {
             let sessions: Vec<_> = jobs.iter().filter_map(Job::session).collect();
@@ -236,12 +240,12 @@ pub(super) async fn make(
         }
     };
     let rows = server.ask(lane, sql, &parameters.as_given()).await?;
-    let mut outcomes = vec![RecallOutcome::Changed; jobs.len()];
+    let mut outcomes = vec![Some(RecallOutcome::Changed); jobs.len()];
     for row in &rows {
         // It was made: an answer that makes no sense leaves only that unknown which it was to tell.
         let (place, after) = after(server, seen, row, kind).map_err(|error| Fault::Lost(error.to_string()))?;
         if let Some(outcome) = outcomes.get_mut(place) {
-            *outcome = RecallOutcome::Done(after);
+            *outcome = after.map(RecallOutcome::Done);
         }
     }
     Ok(outcomes)
@@ -252,14 +256,15 @@ fn after(
     seen: Instant<AuthorityClock>,
     row: &tokio_postgres::Row,
     kind: Kind,
-) -> Result<(usize, After), StoreError> {
+) -> Result<(usize, Option<After>), StoreError> {
     let mut columns = Columns::new(row);
     let place = usize::try_from(columns.next::<i64>()? - 1).unwrap_or(usize::MAX);
-    let version = Version(columns.unsigned()?);
+    let Some(version) = columns.next::<Option<i64>>()? else { return Ok((place, None)) };
+    let version = Version(version.cast_unsigned());
     let now = server.time.settle(seen, None, columns.instant()?)?;
     let history = columns.unsigned()?;
     let holdings = if kind == Kind::Renewal { columns.holdings()? } else { Holdings::default() };
-    Ok((place, After { version, now, history, holdings }))
+    Ok((place, Some(After { version, now, history, holdings })))
 }
 
 fn ended(session: &SessionRecord) -> Option<(&'static str, i64)> {
@@ -274,7 +279,8 @@ fn one<'job>(parameters: &mut Parameters<'job>, job: &'job Job) {
     parameters.add(job.expected.map(signed), Type::INT8);
     parameters.add(job.swap.relies_on.map(|id| Bits(id.bits())), Type::BYTEA);
     parameters.add(job.recalled.authority.map(signed), Type::INT8);
-    parameters.add(job.recalled.valid_before.map(instant_to), Type::INT8);
+    let made_before = [job.recalled.valid_before, job.swap.made_before()].into_iter().flatten().min();
+    parameters.add(made_before.map(instant_to), Type::INT8);
     let (mut session, mut lease, mut authority) = (None, None, None::<&AuthorityRecord>);
     match &job.swap.change {
         Change::DropSession(id) => session = Some(Bits(id.bits())),
@@ -302,27 +308,30 @@ fn one<'job>(parameters: &mut Parameters<'job>, job: &'job Job) {
     parameters.add(why, Type::TEXT);
 }
 
-/// Who holds the store up, as far as the server tells this user: the oldest open transaction on its tables.
+/// Who holds the store up, as far as the server tells this user: the session on its tables that has been idle in its
+/// transaction for longest. Others are at work, or wait themselves.
 pub(super) async fn held(server: &Server) -> StoreError {
-    let sql = "SELECT a.pid, a.application_name, a.state, \
-               floor(extract(epoch FROM clock_timestamp() - a.xact_start))::bigint \
+    let sql = "SELECT a.pid, a.application_name, floor(extract(epoch FROM clock_timestamp() - a.xact_start))::bigint \
                FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid \
                LEFT JOIN pg_class c ON c.oid = coalesce(l.relation, l.objid) \
                WHERE l.granted AND c.relnamespace = to_regnamespace($1) AND l.database = \
                (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) \
-               AND l.mode NOT IN ('AccessShareLock') AND a.pid <> pg_backend_pid() \
+               AND l.mode NOT IN ('AccessShareLock') AND a.state LIKE 'idle in transaction%' \
                ORDER BY a.xact_start LIMIT 1";
     let rows = server.ask(Lane::List, sql, &[(&server.place.schema, Type::TEXT)]).await.unwrap_or_default();
-    let names = |row: &tokio_postgres::Row| -> Result<String, tokio_postgres::Error> {
-        let (pid, name): (i32, Option<&str>) = (row.try_get(0)?, row.try_get(1)?);
-        let (state, seconds): (Option<&str>, Option<i64>) = (row.try_get(2)?, row.try_get(3)?);
-        let state = state.unwrap_or("in a state that this user may not see");
-        let since = seconds.map(|seconds| format!(" for {seconds} s")).unwrap_or_default();
-        Ok(format!("process {pid} of the server ({:?}, {state}{since})", name.unwrap_or_default()))
+    let idle = |row: &tokio_postgres::Row| -> Result<String, tokio_postgres::Error> {
+        let (pid, name, seconds): (i32, Option<&str>, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let name = name.unwrap_or_default();
+        Ok(format!("process {pid} of the server ({name:?}) has been idle in transaction for {seconds} s and holds"))
     };
-    let who = rows.first().and_then(|row| names(row).ok()).unwrap_or_else(|| "another session".to_owned());
-    StoreError::Unavailable(format!(
-        "{who} holds a row of {}: let it commit, or end it with pg_terminate_backend",
-        server.place
-    ))
+    StoreError::Unavailable(match rows.first().and_then(|row| idle(row).ok()) {
+        Some(idle) => {
+            format!("{idle} what this needs of {}: let it commit, or end it with pg_terminate_backend", server.place)
+        }
+        None => format!(
+            "others hold what this needs of {} for too long: if it stays so, look in pg_stat_activity for a session that \
+             is idle in transaction",
+            server.place
+        ),
+    })
 }

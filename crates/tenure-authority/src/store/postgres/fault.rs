@@ -14,8 +14,10 @@ pub(super) enum Fault {
     Certain(StoreError),
     /// Certainly nothing was changed, and the same call may well succeed at once.
     Again(StoreError),
-    /// Certainly nothing was changed: another session held what was needed for too long.
+    /// Certainly nothing was changed: another session held a row that was needed for too long.
     Held,
+    /// Certainly nothing was changed: it was not this caller's turn for too long, whatever it wanted.
+    Busy,
     /// The server did not say whether it did it.
     Lost(String),
 }
@@ -25,7 +27,9 @@ impl Fault {
     pub(super) fn into_error(self) -> StoreError {
         match self {
             Self::Certain(error) | Self::Again(error) => error,
-            Self::Held => StoreError::Unavailable("another session holds the store for too long".to_owned()),
+            Self::Held | Self::Busy => {
+                StoreError::Unavailable("another session holds the store for too long".to_owned())
+            }
             Self::Lost(why) => StoreError::Unavailable(why),
         }
     }
@@ -34,15 +38,31 @@ impl Fault {
 /// What an error means that came after a call was sent.
 pub(super) fn fault(place: &Place, error: &Error) -> Fault {
     let Some(said) = error.as_db_error() else { return Fault::Lost(chain(error)) };
-    match (said.parsed_severity(), said.code()) {
-        // Whoever is sent away while the commit waits for a standby may have committed.
-        (Some(Severity::Fatal | Severity::Panic), _) => Fault::Lost(words(said)),
-        (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
+    let code = said.code();
+    if is_lost(said.parsed_severity(), said.severity(), code) {
+        return Fault::Lost(words(said));
+    }
+    match *code {
+        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
             Fault::Again(StoreError::Unavailable(words(said)))
         }
-        (_, &SqlState::LOCK_NOT_AVAILABLE) => Fault::Held,
-        (_, code) => Fault::Certain(refusal(place, said, code)),
+        // The statements of functions that were under way are told in every language as they stand.
+        SqlState::LOCK_NOT_AVAILABLE if said.where_().is_some_and(|at| at.contains("pg_advisory_xact_lock")) => {
+            Fault::Busy
+        }
+        SqlState::LOCK_NOT_AVAILABLE => Fault::Held,
+        _ => Fault::Certain(refusal(place, said, code)),
     }
+}
+
+/// Whether the commit may have been made all the same: whoever is sent away while it waits for a standby may have
+/// committed. A pooler whose server died says so in its own words, without the severity that needs no translation.
+fn is_lost(severity: Option<Severity>, translated: &str, code: &SqlState) -> bool {
+    let is_fatal = match severity {
+        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+        None => matches!(translated, "FATAL" | "PANIC"),
+    };
+    is_fatal || code.code().starts_with("08") || *code == SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
 }
 
 fn refusal(place: &Place, said: &DbError, code: &SqlState) -> StoreError {
@@ -113,3 +133,6 @@ fn chain(error: &Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,6 +120,9 @@ END $$;
 
 -- And before one that writes a row of the history: these come one after the other, so that its numbers leave no gap, and what
 -- only they change (resources, fingerprints, whether a session is live) stands still from here to the commit.
+--
+-- Rows that anybody else might hold are locked before it, in the order of their keys: whoever waits for a row keeps nobody
+-- waiting but those who want that row. Whoever has this lock waits for none of them, so nobody waits in a circle.
 CREATE FUNCTION {schema}.begin_step() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     PERFORM {schema}.begin_change();
@@ -161,13 +164,14 @@ BEGIN
     WHERE m.single;
 END $$;
 
--- Renewals, each of another session. Only those that were made come back. They lock their sessions alone, in the order of the
--- ids; whoever takes session rows and anything else takes the lock of begin_step first, so nobody waits in a circle.
+-- Renewals, each of another session. Those that were made come back, and those whose session somebody else holds, with a
+-- version that is NULL, when nobody is to wait for that. They lock their sessions alone, in the order of the ids, and
+-- nothing else, so nobody waits in a circle.
 --
 -- The store's own record is read after the locks, and not locked: a renewal that is committed after a quarantine began
 -- was made at that reading, before it, and says nothing to anybody who reads the new incarnation.
 CREATE FUNCTION {schema}.renew(
-    _seen_ns bigint, _ids bytea[], _expected bigint[], _relies_on bytea[], _authority bigint[], _valid_before_ns bigint[],
+    _waits boolean, _seen_ns bigint, _ids bytea[], _expected bigint[], _relies_on bytea[], _authority bigint[], _valid_before_ns bigint[],
     _owner_name text[], _owner_instance bytea[], _on_this_host boolean[], _ttl_ns bigint[], _deadline_ns bigint[],
     _renew_seq bigint[], _incarnation bigint[]
 ) RETURNS TABLE (place bigint, version bigint, now_ns bigint, newest bigint, high bigint, low bigint)
@@ -176,9 +180,15 @@ LANGUAGE plpgsql VOLATILE {planning} SET lock_timeout = '{lock_timeout}' AS $$
 DECLARE
     reading bigint;
     observed text;
+    locked bytea[];
 BEGIN
     PERFORM {schema}.begin_change();
-    PERFORM FROM {schema}.session s WHERE s.id = ANY (_ids) ORDER BY s.id FOR NO KEY UPDATE;
+    IF _waits THEN
+        PERFORM FROM {schema}.session s WHERE s.id = ANY (_ids) ORDER BY s.id FOR NO KEY UPDATE;
+        locked := _ids;
+    ELSE
+        locked := ARRAY(SELECT s.id FROM {schema}.session s WHERE s.id = ANY (_ids) FOR NO KEY UPDATE SKIP LOCKED);
+    END IF;
     -- A condition on the clock in the statement that waits for the lock would be judged before the wait.
     reading := {schema}.now_ns(_seen_ns);
     observed := {schema}.identity();
@@ -197,9 +207,16 @@ BEGIN
         AND (u.relies_on IS NULL OR r.id IS NOT NULL AND r.ended IS NULL AND r.incarnation = m.incarnation)
         AND (u.authority IS NULL OR u.authority = m.version)
         AND (u.valid_before_ns IS NULL OR reading < u.valid_before_ns)
+        AND s.id = ANY (locked)
     RETURNING u.place, s.version, reading,
         coalesce((SELECT n.number FROM {schema}.history n ORDER BY n.number DESC LIMIT 1), 0),
         coalesce(f.high, 0), coalesce(f.low, 0);
+    IF cardinality(locked) < cardinality(_ids) THEN
+        RETURN QUERY
+        SELECT u.place, NULL::bigint, reading, 0::bigint, 0::bigint, 0::bigint
+        FROM unnest(_ids) WITH ORDINALITY u (id, place) JOIN {schema}.session s ON s.id = u.id
+        WHERE u.id <> ALL (locked);
+    END IF;
 END $$;
 
 -- Changes of resources, each of another one. Only those that were made come back.
@@ -217,6 +234,7 @@ DECLARE
     reading bigint;
     observed text;
 BEGIN
+    PERFORM FROM {schema}.lease l WHERE l.resource = ANY (_resource) ORDER BY l.resource FOR NO KEY UPDATE;
     PERFORM {schema}.begin_step();
     reading := {schema}.now_ns(_seen_ns);
     observed := {schema}.identity();
@@ -294,12 +312,11 @@ CREATE FUNCTION {schema}.put_sessions(
 LANGUAGE plpgsql VOLATILE {planning} SET lock_timeout = '{lock_timeout}' AS $$
 #variable_conflict use_column
 DECLARE
-        reading bigint;
+    reading bigint;
     observed text;
 BEGIN
-    PERFORM {schema}.begin_step();
-    -- Renewals do not wait for the lock of steps.
     PERFORM FROM {schema}.session s WHERE s.id = ANY (_id) ORDER BY s.id FOR NO KEY UPDATE;
+    PERFORM {schema}.begin_step();
     reading := {schema}.now_ns(_seen_ns);
     observed := {schema}.identity();
     RETURN QUERY
@@ -358,8 +375,10 @@ DECLARE
     m {schema}.meta;
     dropped {schema}.lease;
 BEGIN
-    PERFORM {schema}.begin_step();
+    PERFORM FROM {schema}.meta WHERE meta.single FOR NO KEY UPDATE;
     PERFORM FROM {schema}.session s WHERE s.id = drop_session FOR UPDATE;
+    PERFORM FROM {schema}.lease l WHERE l.resource = drop_lease FOR UPDATE;
+    PERFORM {schema}.begin_step();
     reading := {schema}.now_ns(seen_ns);
     observed := {schema}.identity();
     SELECT * INTO m FROM {schema}.meta WHERE meta.single;

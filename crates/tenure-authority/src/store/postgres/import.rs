@@ -2,18 +2,25 @@
 
 use super::change::Parameters;
 use super::fault::{Fault, fault};
-use super::link::{Server, connect};
+use super::link::{Server, connect, silent};
 use super::row::{self, Bits, escaped, instant_to, nanos_of, wall_to};
 use crate::StoreError;
 use crate::store::{Import, Recorded, SwapOutcome};
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_core::record::LeaseRecord;
 use tenure_core::{Actor, AuthorityClock, Instant};
-use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Transaction};
 
 /// So many rows go in one statement.
 const PIECE: usize = 1_000;
+
+/// How long all of them may take.
+const FILL_TIMEOUT: Duration = Duration::from_mins(15);
+
+/// How long the commit may take, with the standbys that it waits for.
+const COMMIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Fills an empty store, in one transaction, on a connection of its own.
 pub(super) async fn import(server: Arc<Server>, content: Import) -> Result<SwapOutcome, StoreError> {
@@ -21,26 +28,48 @@ pub(super) async fn import(server: Arc<Server>, content: Import) -> Result<SwapO
     drop(server.link(super::link::Lane::List).await?);
     let (mut link, connection) = connect(&server.place).await?;
     link.attend(&server.home, connection);
-    let failed = |error: tokio_postgres::Error| fault(&server.place, &error).into_error();
-    let transaction = link.client().transaction().await.map_err(failed)?;
-    let Some(now) = begun(&server, &transaction).await? else { return Ok(SwapOutcome::Changed) };
-    fill(&server, &transaction, &content, now).await?;
-    match transaction.commit().await.map_err(|error| fault(&server.place, &error)) {
-        Ok(()) => Ok(SwapOutcome::Done),
-        Err(Fault::Lost(why)) => {
-            tracing::warn!(why, "the server did not say whether an import was made");
-            Ok(SwapOutcome::Unknown)
-        }
-        Err(fault) => Err(fault.into_error()),
+    let imported = imported(&server, link.client(), &content).await;
+    if !matches!(imported, Ok(SwapOutcome::Done | SwapOutcome::Changed)) {
+        // A statement may be under way that is never answered.
+        link.end();
     }
+    imported
+}
+
+async fn imported(server: &Server, client: &mut Client, content: &Import) -> Result<SwapOutcome, StoreError> {
+    let failed = |error: tokio_postgres::Error| fault(&server.place, &error).into_error();
+    let filling = async {
+        let transaction = client.transaction().await.map_err(failed)?;
+        let Some(now) = begun(server, &transaction).await? else { return Ok::<_, StoreError>(None) };
+        fill(server, &transaction, content, now).await?;
+        Ok(Some(transaction))
+    };
+    let filled = tokio::time::timeout(FILL_TIMEOUT, filling).await;
+    let Some(transaction) = filled.map_err(|_| silent(&server.place, FILL_TIMEOUT))?? else {
+        return Ok(SwapOutcome::Changed);
+    };
+    let why = match tokio::time::timeout(COMMIT_TIMEOUT, transaction.commit()).await {
+        Ok(Ok(())) => return Ok(SwapOutcome::Done),
+        Ok(Err(error)) => match fault(&server.place, &error) {
+            Fault::Lost(why) => why,
+            fault => return Err(fault.into_error()),
+        },
+        Err(_) => silent(&server.place, COMMIT_TIMEOUT).to_string(),
+    };
+    tracing::warn!(why, "the server did not say whether an import was made");
+    Ok(SwapOutcome::Unknown)
 }
 
 /// Waits for its turn. `None`: the store has a history.
 async fn begun(server: &Server, transaction: &Transaction<'_>) -> Result<Option<Instant<AuthorityClock>>, StoreError> {
     let schema = &server.place.schema;
     let failed = |error: tokio_postgres::Error| fault(&server.place, &error).into_error();
-    let lock = format!("SELECT set_config('lock_timeout', '10s', true), {schema}.begin_step()");
-    transaction.query_typed(&lock, &[]).await.map_err(failed)?;
+    // In the order in which the changes lock.
+    let limit = "SELECT set_config('lock_timeout', '10s', true)".to_owned();
+    let itself = format!("SELECT FROM {schema}.meta WHERE single FOR NO KEY UPDATE");
+    for sql in [limit, itself, format!("SELECT {schema}.begin_step()")] {
+        transaction.query_typed(&sql, &[]).await.map_err(failed)?;
+    }
     let seen = server.time.seen();
     let sql = format!(
         "SELECT {schema}.now_ns($1), EXISTS (SELECT FROM {schema}.history), \

@@ -1,7 +1,7 @@
 //! What the desks do: one call of the server for all that waited.
 
 use super::change::{self, Job, Kind, Made, Statements};
-use super::desk::Line;
+use super::desk::{Desk, Line};
 use super::fault::Fault;
 use super::link::{Lane, Server};
 use super::reader;
@@ -77,19 +77,23 @@ pub(super) struct ChangeLine {
     server: Arc<Server>,
     lane: Lane,
     statements: Statements,
+    /// Where renewals wait whose session somebody else holds: in nobody's way.
+    held: Option<Arc<Desk<Self>>>,
 }
 
 impl ChangeLine {
-    pub(super) fn renewals(server: &Arc<Server>) -> Self {
-        Self { server: Arc::clone(server), lane: Lane::Renew, statements: Statements::new(&server.place.schema) }
+    pub(super) fn steps(server: &Arc<Server>) -> Self {
+        let statements = Statements::new(&server.place.schema);
+        Self { server: Arc::clone(server), lane: Lane::Step, statements, held: None }
     }
 
-    pub(super) fn steps(server: &Arc<Server>) -> Self {
-        Self { lane: Lane::Step, ..Self::renewals(server) }
+    pub(super) fn renewals(server: &Arc<Server>) -> Self {
+        let held = Desk::new(Self { lane: Lane::Held, ..Self::steps(server) });
+        Self { lane: Lane::Renew, held: Some(held), ..Self::steps(server) }
     }
 
     /// Makes them in one transaction. What others got in the way of is tried again.
-    async fn made(&self, jobs: &[Job]) -> Result<Vec<RecallOutcome>, Fault> {
+    async fn made(&self, jobs: &[Job]) -> Result<Vec<Option<RecallOutcome>>, Fault> {
         let mut tries = 1;
         loop {
             match change::make(&self.server, self.lane, &self.statements, jobs).await {
@@ -105,19 +109,37 @@ impl ChangeLine {
         let mut left = VecDeque::from(jobs);
         while let Some(job) = left.pop_front() {
             let jobs = [job];
-            let made = match self.made(&jobs).await {
-                Ok(outcomes) => Ok(outcomes),
-                Err(Fault::Held) => {
-                    held += 1;
-                    Err(Fault::Certain(change::held(&self.server).await))
-                }
-                Err(fault) => Err(fault),
+            let made = self.made(&jobs).await;
+            held += match made {
+                Err(Fault::Held) => 1,
+                Err(Fault::Busy) => 2,
+                _ => 0,
             };
-            let gives_up = held > 1;
-            if gives_up && let Err(fault) = &made {
-                answer_all(left.drain(..).collect(), fault);
+            if held > 1 {
+                jobs.into_iter().for_each(|job| left.push_front(job));
+                let (fault, given_up) = (change::held(&self.server).await, left.drain(..).collect());
+                answer_all(given_up, &Fault::Certain(fault));
+            } else {
+                self.answer(jobs.into(), made).await;
             }
-            answer(jobs.into(), made);
+        }
+    }
+
+    async fn answer(&self, jobs: Vec<Job>, made: Result<Vec<Option<RecallOutcome>>, Fault>) {
+        match made {
+            Ok(outcomes) => {
+                for (job, outcome) in jobs.into_iter().zip(outcomes) {
+                    match (outcome, &self.held) {
+                        (None, Some(held)) => held.put(&self.server.home, job),
+                        (outcome, _) => {
+                            // Nobody waits any more when the future was dropped; the change is made or not all the same.
+                            let _ = job.answer.send(Ok(outcome.unwrap_or(RecallOutcome::Changed)));
+                        }
+                    }
+                }
+            }
+            Err(Fault::Held | Fault::Busy) => answer_all(jobs, &Fault::Certain(change::held(&self.server).await)),
+            Err(fault) => answer_all(jobs, &fault),
         }
     }
 }
@@ -150,21 +172,9 @@ impl Line for ChangeLine {
 
     async fn work(&self, jobs: Vec<Job>) {
         match self.made(&jobs).await {
-            Err(Fault::Held) => self.one_by_one(jobs).await,
-            made => answer(jobs, made),
+            Err(Fault::Held) if jobs.len() > 1 && self.lane == Lane::Step => self.one_by_one(jobs).await,
+            made => self.answer(jobs, made).await,
         }
-    }
-}
-
-fn answer(jobs: Vec<Job>, made: Result<Vec<RecallOutcome>, Fault>) {
-    match made {
-        Ok(outcomes) => {
-            for (job, outcome) in jobs.into_iter().zip(outcomes) {
-                // Nobody waits any more when the future was dropped; the change is made or not all the same.
-                let _ = job.answer.send(Ok(outcome));
-            }
-        }
-        Err(fault) => answer_all(jobs, &fault),
     }
 }
 

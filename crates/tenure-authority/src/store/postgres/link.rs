@@ -24,12 +24,14 @@ pub(super) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<S
 pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// What a connection is for. What may take long, or wait for a lock, keeps nothing else waiting.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     Read,
     Renew,
     Step,
     List,
+    /// For renewals that wait for somebody else's lock.
+    Held,
 }
 
 /// One server, and this process's connections to it.
@@ -40,7 +42,7 @@ pub(super) struct Server {
     pub(super) time: Time,
     /// Whether the schema was looked at.
     looked: OnceCell<()>,
-    lanes: [Mutex<Slot>; 4],
+    lanes: [Mutex<Slot>; 5],
 }
 
 /// A connection, made when it is needed.
@@ -71,6 +73,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// How long connecting may take in all, also to a server that takes the connection and says nothing.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long looking at the schema may take, or making it: a pooler takes connections also when the server is gone.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(15);
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -123,9 +128,20 @@ impl Server {
     async fn connected(&self) -> Result<Link, StoreError> {
         let (mut link, connection) = connect(&self.place).await?;
         link.attend(&self.home, connection);
-        self.looked.get_or_try_init(|| schema::settle(&mut link, &self.place)).await?;
-        Ok(link)
+        let looking = self.looked.get_or_try_init(|| schema::settle(&mut link, &self.place));
+        match tokio::time::timeout(LOOK_TIMEOUT, looking).await {
+            Ok(looked) => looked.map(|_| link),
+            Err(_) => {
+                link.end();
+                Err(silent(&self.place, LOOK_TIMEOUT))
+            }
+        }
     }
+}
+
+/// What a server is that has not answered for so long.
+pub(super) fn silent(place: &Place, span: Duration) -> StoreError {
+    StoreError::Unavailable(format!("{} has not answered for {span:?}", place.shown))
 }
 
 /// Opens a connection. Nothing is sent before somebody attends to it.
@@ -170,7 +186,7 @@ impl Link {
     }
 
     /// Ends the connection, whatever is under way.
-    fn end(&self) {
+    pub(super) fn end(&self) {
         let stop = self.stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(stop) = stop {
             // An error means that it has ended already.

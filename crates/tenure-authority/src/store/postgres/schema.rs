@@ -1,7 +1,7 @@
 //! The schema of the store: which version is there, and how it becomes this program's.
 
 use super::fault::{Fault, fault, grants};
-use super::link::{Link, connect};
+use super::link::{Link, connect, silent};
 use super::place::{MAX_TTL, Place};
 use super::row::nanos_of;
 use crate::StoreError;
@@ -35,6 +35,9 @@ pub struct Migrated {
 /// The version that this program knows.
 const VERSION: i32 = 1;
 
+/// How long a migration may take: one that goes through a long history takes its time.
+const MIGRATE_TIMEOUT: Duration = Duration::from_mins(15);
+
 /// How long a change waits for a lock: far less than the ttl of a usual session.
 const LOCK_TIMEOUT: &str = "3s";
 
@@ -59,7 +62,7 @@ pub fn migrations(schema: &str) -> Vec<Migration> {
 /// # Errors
 /// As every use of the store: [`StoreError::Missing`], [`StoreError::Foreign`], [`StoreError::NotWritable`] (it names the
 /// right that is missing) and so on; [`StoreError::Schema`] when the store is newer than this program. Nothing was
-/// changed then.
+/// changed then, unless the connection broke or fell silent: migrate again, which does what is left to do.
 pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
     let home = Home::own()?;
     let place = Place::parse(url)?;
@@ -67,20 +70,29 @@ pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
     home.run(async move {
         let (mut link, connection) = connect(&place).await?;
         link.attend(&at_home, connection);
-        let client = link.client();
-        let from = match found(client, &place).await? {
-            Found::Version(version, _) => version,
-            Found::Nothing { .. } if place.create => 0,
-            Found::Nothing { .. } => return Err(StoreError::Missing(place.to_string())),
-            Found::Other => return Err(StoreError::Foreign(place.to_string())),
-        };
-        if from > VERSION {
-            return Err(newer(from));
+        match tokio::time::timeout(MIGRATE_TIMEOUT, migrated(link.client(), &place)).await {
+            Ok(migrated) => migrated,
+            Err(_) => {
+                link.end();
+                Err(silent(&place, MIGRATE_TIMEOUT))
+            }
         }
-        apply(client, &place).await?;
-        Ok(Migrated { from, to: VERSION })
     })
     .await?
+}
+
+async fn migrated(client: &mut Client, place: &Place) -> Result<Migrated, StoreError> {
+    let from = match found(client, place).await? {
+        Found::Version(version, _) => version,
+        Found::Nothing { .. } if place.create => 0,
+        Found::Nothing { .. } => return Err(StoreError::Missing(place.to_string())),
+        Found::Other => return Err(StoreError::Foreign(place.to_string())),
+    };
+    if from > VERSION {
+        return Err(newer(from));
+    }
+    apply(client, place).await?;
+    Ok(Migrated { from, to: VERSION })
 }
 
 /// Looks at what is there, and makes the store if that was asked for.
@@ -173,7 +185,7 @@ async fn found(client: &Client, place: &Place) -> Result<Found, StoreError> {
 async fn apply(client: &mut Client, place: &Place) -> Result<(), StoreError> {
     let failed = |error: tokio_postgres::Error| match fault(place, &error) {
         // Others who made it at the same moment are no trouble, but whoever holds the lock for long is.
-        Fault::Held => StoreError::Unavailable(format!("another session is making or changing {place}")),
+        Fault::Held | Fault::Busy => StoreError::Unavailable(format!("another session is making or changing {place}")),
         fault => not_made(place, fault.into_error()),
     };
     let transaction = client.transaction().await.map_err(failed)?;

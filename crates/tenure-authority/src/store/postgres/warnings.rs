@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 /// One sentence each: what is set, what it may cost, and what to do.
 pub(super) async fn warnings(server: Arc<Server>) -> Result<Vec<String>, StoreError> {
+    // Whoever may not see a standby's state is told nothing of it: it may well be waited for.
     let sql = "SELECT current_setting('fsync'), current_setting('full_page_writes'), \
                current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), \
                current_setting('idle_in_transaction_session_timeout'), \
-               (SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async' OR sync_state IS NULL)";
+               (SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async')";
     let rows = server.ask(Lane::List, sql, &[]).await.map_err(super::fault::Fault::into_error)?;
     let Some(row) = rows.first() else { return Ok(Vec::new()) };
     let text = |at: usize| row.try_get::<_, &str>(at).unwrap_or_default();

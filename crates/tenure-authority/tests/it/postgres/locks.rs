@@ -1,12 +1,17 @@
 //! Others hold what a change needs.
 
-use super::{Other, made, recalled, renewal, session};
+use super::{Other, made, recalled, renewal, session, store};
 use crate::world::{Worker, grant};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_authority::{AuthorityError, RecallOutcome, StoreError};
+use tenure_authority::conformance::block_on;
+use tenure_authority::{AuthorityError, Read, RecallOutcome, StoreError, SwapOutcome};
 use tenure_core::Ttl;
+use tenure_core::decide::{Change, Request, Swap};
+use tenure_core::record::{Event, Transition};
 use tenure_servers::{Postgres, eventually};
+
+const LONG: Duration = Duration::from_secs(500);
 
 /// How many wait for a lock in this database.
 const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
@@ -70,7 +75,7 @@ fn who_is_idle_in_a_transaction_is_named_and_keeps_nobody_else_waiting() {
     let token = worker.acquire("r", grant(1));
     let other = Other::at(&format!("{database}?application_name=console"));
     other.run("BEGIN; SELECT FROM tenure.lease WHERE resource = 'r' FOR UPDATE");
-    let release = tenure_core::decide::Request::Release { token: token.clone() };
+    let release = Request::Release { token: token.clone() };
     std::thread::scope(|scope| {
         let releasing = scope.spawn(|| worker.ask(&release));
         // Renewals go another way, and reads wait for nobody.
@@ -89,6 +94,121 @@ fn who_is_idle_in_a_transaction_is_named_and_keeps_nobody_else_waiting() {
     });
     other.run("ROLLBACK");
     worker.release(&token);
+}
+
+/// A backup job held the row of one session. Its end waited for that with the lock of all steps in its hand, and for as long
+/// nothing could be granted to anybody. The row of a resource did the same.
+#[test]
+fn who_waits_for_a_row_keeps_no_other_step_waiting() {
+    let database = Postgres::shared().database();
+    let (one, two) = (made(&database), made(&database));
+    let worker = Worker::open_for(LONG, Arc::clone(&one), 1, false);
+    let beside = Worker::open_for(LONG, Arc::clone(&two), 2, false);
+    let token = worker.acquire("r", grant(1));
+    let (other, watcher) = (Other::at(&database), Other::at(&database));
+    let session = format!("session WHERE id = decode('{:032x}', 'hex')", worker.session.bits());
+    let steps = [
+        ("lease WHERE resource = 'r'".to_owned(), Request::Release { token }),
+        (session, Request::Close { id: worker.session }),
+    ];
+    for (n, (row, step)) in (10..).zip(steps) {
+        other.run(&format!("BEGIN; SELECT FROM tenure.{row} FOR UPDATE"));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| worker.ask(&step));
+            eventually("it waits for the row", || (watcher.number(WAITING) == 1).then_some(()));
+            beside.acquire(&format!("s{n}"), grant(n));
+            assert_eq!(watcher.number(WAITING), 1, "it waits still");
+            other.run("ROLLBACK");
+            waiting.join().expect("no panic").expect("an answer").expect("done");
+        });
+    }
+}
+
+/// Eight sessions are renewed together, and somebody holds the row of one of them. All of them waited for it, twice.
+#[test]
+fn a_session_that_somebody_holds_keeps_no_other_renewal_waiting() {
+    let database = Postgres::shared().database();
+    let store = made(&database);
+    let workers: Vec<_> = (0..8).map(|n| Worker::open_for(LONG, Arc::clone(&store), n, false)).collect();
+    let (other, watcher) = (Other::at(&database), Other::at(&database));
+    let held = workers.first().expect("the first of eight").session.bits();
+    other.run(&format!("BEGIN; SELECT FROM tenure.session WHERE id = decode('{held:032x}', 'hex') FOR UPDATE"));
+    std::thread::scope(|scope| {
+        let renewing: Vec<_> = workers.iter().map(|worker| scope.spawn(|| worker.renew(0))).collect();
+        let mut renewing = renewing.into_iter();
+        let held = renewing.next().expect("the first of eight");
+        for renewing in renewing {
+            renewing.join().expect("no panic").expect("a renewal");
+        }
+        eventually("the held one waits", || (watcher.number(WAITING) == 1).then_some(()));
+        for worker in workers.iter().skip(1) {
+            worker.renew(1).expect("a renewal");
+        }
+        assert_eq!(watcher.number(WAITING), 1, "it waits still");
+        other.run("COMMIT");
+        held.join().expect("no panic").expect("a renewal");
+    });
+}
+
+/// The store's own record was held while a quarantine was to be made. It was made late, counted from its reading: shorter
+/// than the sessions that were renewed in the meantime.
+#[test]
+fn a_quarantine_that_waits_for_too_long_is_not_made() {
+    let database = Postgres::shared().database();
+    let store = store(&format!("{database}?create=true&max_ttl=4s"));
+    let read = super::looked(&store).expect("a new store");
+    let (other, watcher) = (Other::at(&database), Other::at(&database));
+    other.run("BEGIN; SELECT FROM tenure.meta FOR UPDATE");
+    let read = Read { now: super::looked(&store).expect("a read").now, ..read };
+    let after = read.view.authority.quarantined(read.view.observed.clone(), read.view.seen(), read.now);
+    let transition = Transition {
+        at: read.now,
+        event: Event::Quarantined,
+        resource: None,
+        session: None,
+        epoch: None,
+        grant: None,
+        actor: None,
+        why: None,
+    };
+    let swap = Swap { change: Change::Authority(after), relies_on: None, transition };
+    let until = swap.made_before().expect("it is bounded");
+    let made = std::thread::scope(|scope| {
+        let swapping = scope.spawn(|| block_on(store.swap(swap, read.versions.authority)));
+        eventually("it waits", || (watcher.number(WAITING) == 1).then_some(()));
+        eventually("it is too late", || super::looked(&store).expect("a read").now.reached(&until).then_some(()));
+        other.run("COMMIT");
+        swapping.join().expect("no panic")
+    });
+    assert_eq!(made.expect("an answer"), SwapOutcome::Changed);
+    assert_eq!(super::looked(&store).expect("a read").view.authority, read.view.authority);
+}
+
+/// A long import was at work, and the message said to end it. Only who stands still in a transaction is named for that.
+#[test]
+fn who_is_at_work_is_not_named_to_be_ended() {
+    let database = Postgres::shared().database();
+    let store = made(&database);
+    let worker = Worker::open_for(LONG, Arc::clone(&store), 1, false);
+    let (other, watcher) = (Other::at(&database), Other::at(&database));
+    other.run("BEGIN; SELECT pg_advisory_xact_lock(1415933554, 'tenure.history'::regclass::oid::int)");
+    let said = || match worker.ask(&worker.acquiring("r", grant(1))) {
+        Err(AuthorityError::Store(error @ StoreError::Unavailable(_))) => error.to_string(),
+        answer => panic!("{answer:?}"),
+    };
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| other.run("SELECT pg_sleep(8)"));
+        let sleeps =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
+        eventually("it works", || (watcher.number(sleeps) == 1).then_some(()));
+        let at_work = said();
+        assert!(!at_work.contains("pg_terminate_backend") && at_work.contains("others"), "{at_work}");
+        working.join().expect("no panic");
+    });
+    let idle = said();
+    assert!(idle.contains("pg_terminate_backend"), "{idle}");
+    other.run("ROLLBACK");
+    worker.acquire("r", grant(1));
 }
 
 /// Grants and renewals of one session at the same time, from two processes: nobody waits in a circle.

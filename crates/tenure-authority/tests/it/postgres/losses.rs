@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
-use tenure_authority::{AuthorityError, HistoryQuery, StoreError, SwapOutcome};
+use tenure_authority::store::{Import, Source, connect_on};
+use tenure_authority::{AuthorityError, BootClock, Clock, HistoryQuery, Read, Store, StoreError, SwapOutcome};
+use tenure_core::Actor;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
-use tenure_core::record::{Event, Transition};
-use tenure_servers::{Postgres, Proxy, eventually};
+use tenure_core::record::{Event, SessionRecord, Transition};
+use tenure_servers::{PgBouncer, Postgres, Proxy, eventually};
 
 const LONG: Duration = Duration::from_secs(500);
 
@@ -23,6 +25,18 @@ fn a_change_whose_answer_is_lost_is_unknown_and_is_found_by_reading() {
     let store = store(&proxy.url(&database));
     let worker = Worker::open_for(LONG, Arc::clone(&store), 1, false);
     let read = block_on(store.read(&Keys { session: Some(worker.session), ..Keys::default() })).expect("a read");
+    let (before, closed, swap) = closing(&read);
+    proxy.drop_answer_to(b"put_sessions");
+    assert_eq!(block_on(store.swap(swap, read.versions.caller)).expect("no error"), SwapOutcome::Unknown);
+    proxy.wait_lost(1);
+    let after = eventually("it is read again", || {
+        block_on(store.read(&Keys { session: Some(before.id), ..Keys::default() })).ok()
+    });
+    assert_eq!(after.view.caller, Some(closed), "it was made");
+}
+
+/// The end of a session that was read: before, after, and the swap.
+fn closing(read: &Read) -> (SessionRecord, SessionRecord, Swap) {
     let before = read.view.caller.clone().expect("a session");
     let closed = before.ended(tenure_core::record::EndReason::Closed, read.now);
     let transition = Transition {
@@ -36,13 +50,89 @@ fn a_change_whose_answer_is_lost_is_unknown_and_is_found_by_reading() {
         why: None,
     };
     let swap = Swap { change: Change::Session(closed.clone()), relies_on: None, transition };
-    proxy.drop_answer_to(b"put_sessions");
-    assert_eq!(block_on(store.swap(swap, read.versions.caller)).expect("no error"), SwapOutcome::Unknown);
-    proxy.wait_lost(1);
+    (before, closed, swap)
+}
+
+/// A server on which commits over new connections to the database wait for a standby that never comes.
+fn waiting_for_nobody() -> (Postgres, String, Arc<dyn Store>) {
+    let server = Postgres::options().conf("synchronous_standby_names = 'nobody'").synchronous_commit("local").start();
+    let database = server.database();
+    let here = made(&database);
+    let name = database.rsplit('/').next().expect("a name");
+    server.psql(&format!("alter database {name} set synchronous_commit = on"));
+    (server, database, here)
+}
+
+/// The process of the server that has committed and waits for the standby.
+fn committing(server: &Postgres) -> String {
+    let sql = "select pid from pg_stat_activity where wait_event = 'SyncRep'";
+    eventually("a commit waits", || Some(server.psql(sql)).filter(|pid| !pid.is_empty()))
+}
+
+/// The server died after the commit and before the answer, and the pooler lived on: it told of that in words of its own,
+/// which were taken for a refusal. The change stood.
+#[test]
+fn a_server_that_dies_behind_a_pooler_after_the_commit_leaves_it_unknown() {
+    let (server, database, here) = waiting_for_nobody();
+    let worker = Worker::open_for(LONG, here, 1, false);
+    let pooler = PgBouncer::start(&server);
+    let store = store(&pooler.url_of(&database));
+    let read = super::session(&store, worker.session);
+    let (before, closed, swap) = closing(&read);
+    std::thread::scope(|scope| {
+        let swapping = scope.spawn(|| block_on(store.swap(swap, read.versions.caller)));
+        let killed = std::process::Command::new("kill").args(["-9", &committing(&server)]).status();
+        assert!(killed.expect("a command").success());
+        assert_eq!(swapping.join().expect("no panic").expect("no error"), SwapOutcome::Unknown);
+    });
     let after = eventually("it is read again", || {
         block_on(store.read(&Keys { session: Some(before.id), ..Keys::default() })).ok()
     });
     assert_eq!(after.view.caller, Some(closed), "it was made");
+}
+
+/// The runtime of the connections ended while the server committed an import. It was said that nothing was imported.
+#[test]
+fn an_import_whose_runtime_ends_during_the_commit_is_unknown() {
+    let (server, database, here) = waiting_for_nobody();
+    let authority = super::looked(&here).expect("a read").view.authority;
+    let source = Source {
+        identity: authority.identity,
+        incarnation: authority.incarnation,
+        floor: authority.floor,
+        max_ttl: authority.max_ttl,
+        belief: None,
+    };
+    let actor = Actor::new("mover").expect("a name");
+    let content = Import::new(source, Vec::new(), Vec::new(), actor).expect("it fits together");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let store = connect_on(&database, Clock::Boot(BootClock), runtime.handle()).expect("an address");
+    std::thread::scope(|scope| {
+        let importing = scope.spawn(|| block_on(store.import(content)));
+        committing(&server);
+        runtime.shutdown_background();
+        assert_eq!(importing.join().expect("no panic").expect("no error"), SwapOutcome::Unknown);
+    });
+}
+
+/// The server stood still behind a pooler that lived. A process that had just begun looked at the schema, and every call
+/// of it waited for that, for good.
+#[test]
+fn a_first_look_that_is_not_answered_ends() {
+    let server = Postgres::start();
+    let database = server.database();
+    made(&database);
+    let pooler = PgBouncer::start(&server);
+    let url = pooler.url_of(&database);
+    // So that the pooler has a connection.
+    tenure_servers::postgres::psql(&url, "select 1").expect("an answer");
+    server.pause();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(super::error(&url)));
+    let error = told.recv_timeout(Duration::from_secs(40)).expect("an answer in time");
+    assert!(matches!(error, StoreError::Unavailable(_)) && error.is_transient(), "{error:?}");
+    server.resume();
 }
 
 /// The same through the authority, which reads then: one grant, and the answer that was lost.

@@ -99,3 +99,20 @@ fn weak_settings_are_told() {
         block_on(store.warnings()).is_ok_and(|left| left.is_empty()).then_some(())
     });
 }
+
+/// Without the right to see how a standby is followed, each one looked as if nobody waited for it.
+#[test]
+fn a_standby_is_told_of_only_by_those_who_see_how_it_follows() {
+    let server = Postgres::start();
+    let database = server.database();
+    made(&database);
+    let _standby = server.standby();
+    let grants = "create role app login; grant usage on schema tenure to app; grant select on all tables in schema tenure to app";
+    psql(&database, grants).expect("SQL");
+    let told = |url: &str| {
+        let said = block_on(store(url).warnings()).expect("the warnings").join("\n");
+        said.contains("a standby follows without being waited for")
+    };
+    assert!(told(&database));
+    assert!(!told(&database.replace("postgres@", "app@")));
+}
