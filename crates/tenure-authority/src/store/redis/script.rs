@@ -19,13 +19,13 @@ macro_rules! scripts {
 }
 
 scripts! {
-    READ = " flags=no-writes", "lua/head.lua", "lua/read.lua";
-    LEASES = " flags=no-writes", "lua/head.lua", "lua/leases.lua";
-    GRANTS = " flags=no-writes", "lua/head.lua", "lua/grants.lua";
-    HISTORY = " flags=no-writes", "lua/head.lua", "lua/history.lua";
-    IDLE = " flags=no-writes", "lua/head.lua", "lua/idle.lua";
+    READ = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/read.lua";
+    LEASES = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/leases.lua";
+    GRANTS = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/grants.lua";
+    HISTORY = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/history.lua";
+    IDLE = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/idle.lua";
     SWAP = "", "lua/head.lua", "lua/swap.lua";
-    IMPORT = "", "lua/head.lua", "lua/import.lua";
+    IMPORT = "", "lua/head.lua", "lua/whole.lua", "lua/import.lua";
     TOUCH = "", "lua/head.lua", "lua/touch.lua";
     CREATE = "", "lua/create.lua";
     RIGHTS = " flags=no-writes", "lua/rights.lua";

@@ -1,9 +1,9 @@
 -- The sessions that nobody has ended though they are over, by their deadlines, then those that ended longest ago.
 -- ARGV[3]: how many.
 local most = tonumber(ARGV[3])
-local answer = {'ok', string.format('%.0f', now), identity}
+local answer = {'ok', text(now), identity}
 local former = redis.call('ZRANGEBYSCORE', p .. 'former', '-inf', '(inf', 'WITHSCORES', 'LIMIT', 0, most)
-local over = redis.call('ZRANGEBYSCORE', p .. 'live', '-inf', string.format('%.0f', now), 'WITHSCORES', 'LIMIT', 0, most)
+local over = redis.call('ZRANGEBYSCORE', p .. 'live', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, most)
 local a, b = 1, 1
 while #answer - 3 < most and (former[a] or over[b]) do
   local first = former[a] and (not over[b] or tonumber(former[a + 1]) <= tonumber(over[b + 1]))

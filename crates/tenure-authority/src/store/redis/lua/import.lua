@@ -1,6 +1,6 @@
 -- Fills a store whose history is empty. ARGV[3] the version of its record, ARGV[4] that record, ARGV[5] its incarnation,
 -- ARGV[6] how many rows and ARGV[7] how many resources; then each row with its grant, and each resource with its session.
-local answer = {'ok', string.format('%.0f', now), identity}
+local answer = {'ok', text(now), identity}
 if identity ~= m[2] or ARGV[3] ~= m[4] then
   answer[4] = 'again'
   return answer
@@ -13,9 +13,9 @@ if redis.call('LLEN', p .. 'history') > 1 then
   return answer
 end
 local rows, leases = tonumber(ARGV[6]), tonumber(ARGV[7])
-local fresh = string.format('%.0f', math.max(tonumber(m[6]), now) + 1)
+local fresh = text(math.max(tonumber(m[6]), now) + 1)
 redis.call('PUBLISH', p .. 'changes', '*')
-redis.call('HSET', own, 'newest', fresh, 'clock', string.format('%.0f', now))
+redis.call('HSET', own, 'newest', fresh, 'clock', text(now))
 for at = 8, 7 + 2 * rows, 2 do
   redis.call('RPUSH', p .. 'history', ARGV[at])
   if ARGV[at + 1] ~= '' then redis.call('SADD', p .. 'grants', ARGV[at + 1]) end

@@ -2,7 +2,7 @@
 -- The empty name is the mark.
 local first = '(' .. ARGV[3]
 local names = redis.call('ZRANGEBYLEX', p .. 'names', first, '+', 'LIMIT', 0, ARGV[4])
-local answer = {'ok', string.format('%.0f', now), identity}
+local answer = {'ok', text(now), identity}
 for _, name in ipairs(names) do
   local lease = redis.call('HGET', p .. 'leases', name)
   local id = lease and string.match(lease, '^%S+ (%S+)')

@@ -13,5 +13,5 @@ if ARGV[4] ~= '' then
   if id == ARGV[3] then holder = caller elseif id then holder = session(id) end
 end
 if ARGV[5] ~= '' then known = redis.call('SISMEMBER', p .. 'grants', ARGV[5]) end
-return {'ok', string.format('%.0f', now), identity, m[7], m[4], redis.call('LLEN', p .. 'history') - 1,
+return {'ok', text(now), identity, redis.call('HGET', own, 'record'), m[4], redis.call('LLEN', p .. 'history') - 1,
   caller, holdings, lease, holder, known}

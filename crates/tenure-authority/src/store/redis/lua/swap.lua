@@ -1,158 +1,150 @@
 -- Makes changes, each judged alone: fifteen arguments each, named in `judge`. First everything is read that they stand
--- on, by reads that would also find a key of another type; then they are judged in memory, one after the other; then all
--- is written, and nothing of that can fail. Few calls for many changes: calls are what a script's time goes into.
+-- on, by reads that would also find a key that is gone or of another type; then they are judged in memory, one after the
+-- other; then all is written. Few calls for many changes: calls are what a script's time goes into.
 local first, step = 3, 15
+local argv, match, sub = ARGV, string.match, string.sub
 local version, incarnation, at_record = m[4], m[5], m[2]
+local incarnation_before, record_after = incarnation, nil
 -- Versions also stay ahead of the time, so that none comes back after a failover that lost the last ones.
-local newest = math.max(tonumber(m[6]), now)
-local incarnation_before = incarnation
+local newest_before = math.max(tonumber(m[6]), now)
+local newest = newest_before
 
--- A set that is read in one call, by the names that were added.
-local function reading(key)
-  local names, is_added = {}, {}
-  local function add(name)
-    if name ~= '' and not is_added[name] then
-      is_added[name] = true
-      names[#names + 1] = name
-    end
+-- Names, in the order in which they were asked for; and under each name what is known of it.
+local sessions, leases, holdings = {}, {}, {}
+local held, looked, rows, is_whole = {}, {}, 0, true
+
+local function want(list, name)
+  if name ~= '' and not list[name] then
+    list[name] = {}
+    list[#list + 1] = name
   end
-  local function read()
-    local found = {}
-    if #names > 0 then
-      local values = redis.call('HMGET', p .. key, unpack(names))
-      for at, name in ipairs(names) do found[name] = values[at] end
-    end
-    return found
-  end
-  return add, read
 end
 
-local add_session, read_sessions = reading('sessions')
-local add_lease, read_leases = reading('leases')
-local add_holdings, read_holdings = reading('holdings')
-local held, is_looked = {}, {}
+local function fetch(list, key)
+  if #list == 0 then return end
+  local values = redis.call('HMGET', p .. key, '', unpack(list))
+  is_whole = is_whole and values[1]
+  for at, name in ipairs(list) do list[name].value = values[at + 1] end
+end
 
 local function look(command, key)
-  if not is_looked[key] then
-    is_looked[key] = true
-    redis.call(command, p .. key)
-  end
+  if looked[key] then return end
+  looked[key] = true
+  if redis.call(command, p .. key) == 0 then is_whole = false end
 end
 
-local sessions, leases, holdings, rows
-local sessions_before, leases_before = {}, {}
+-- A list of a session is there while something stands on it.
+local function look_held(session)
+  if looked[session] then return end
+  looked[session] = true
+  redis.call('ZCARD', p .. 'held:' .. session)
+end
+
 local is_read, why = pcall(function()
-  for at = first, #ARGV, step do
-    local kind, id = ARGV[at], ARGV[at + 1]
-    add_session(ARGV[at + 3])
+  for at = first, #argv, step do
+    local kind, id, state = argv[at], argv[at + 1], argv[at + 7]
+    want(sessions, argv[at + 3])
     if kind == 'S' or kind == 's' then
-      add_session(id)
-      if ARGV[at + 10] ~= '' then add_holdings(id) end
+      want(sessions, id)
+      if argv[at + 10] ~= '' then want(holdings, id) end
       look('ZCARD', 'live')
       look('ZCARD', 'former')
       look('ZCARD', 'ended')
-      if kind == 's' or ARGV[at + 7] == '-' then held[id] = redis.call('ZRANGE', p .. 'held:' .. id, 0, 100) end
+      if kind == 's' or state == '-' then held[id] = redis.call('ZRANGE', p .. 'held:' .. id, 0, 100) end
     elseif kind ~= 'A' then
-      add_lease(id)
+      want(leases, id)
       look('ZCARD', 'names')
-      if ARGV[at + 7] ~= '-' and kind == 'L' then
-        add_holdings(ARGV[at + 8])
-        look('ZCARD', 'held:' .. ARGV[at + 8])
+      if kind == 'L' and state ~= '-' then
+        want(holdings, argv[at + 8])
+        look_held(argv[at + 8])
       end
     end
-    if ARGV[at + 13] ~= '' then look('SCARD', 'grants') end
+    if argv[at + 13] ~= '' then look('SCARD', 'grants') end
   end
-  sessions, leases = read_sessions(), read_leases()
-  for id, value in pairs(sessions) do sessions_before[id] = value and string.match(value, '^%S+ (%S+)') end
-  for name, value in pairs(leases) do
-    leases_before[name] = value
-    local session, mixed = string.match(value or '', '^%S+ (%S+) (%S+)')
-    if session and mixed ~= '-' then
-      add_holdings(session)
-      look('ZCARD', 'held:' .. session)
+  fetch(sessions, 'sessions')
+  for _, id in ipairs(sessions) do
+    local one = sessions[id]
+    if one.value then one.version, one.state = match(one.value, '^(%S+) (%S+)') end
+    one.before = one.state
+  end
+  fetch(leases, 'leases')
+  for _, name in ipairs(leases) do
+    local one = leases[name]
+    if one.value then
+      one.is_old = true
+      one.version, one.session, one.mixed = match(one.value, '^(%S+) (%S+) (%S+)')
+      if one.mixed and one.mixed ~= '-' then
+        want(holdings, one.session)
+        look_held(one.session)
+        one.stood = one.session
+        one.stands = one.session
+      end
     end
   end
-  holdings = read_holdings()
+  fetch(holdings, 'holdings')
   rows = redis.call('LLEN', p .. 'history') - 1
 end)
 if not is_read then return {'denied', type(why) == 'table' and why.err or tostring(why)} end
+if not is_whole or rows < 0 then return {'lost', ''} end
 
-local put, scores, moves, new_rows, new_grants, told = {}, {}, {}, {}, {}, {}
-local record_after
-local is_toggled = {}
+local new_rows, new_grants, told = {}, {}, {}
 
--- The pieces are 32 bits each.
-local function toggle(id, mixed)
-  local before, after = holdings[id], mixed
-  if before then
-    after = ''
-    for at = 1, 32, 8 do
-      local a, b = tonumber(string.sub(before, at, at + 7), 16), tonumber(string.sub(mixed, at, at + 7), 16)
-      after = after .. bit.tohex(bit.bxor(a, b))
-    end
-    if after == '00000000000000000000000000000000' then after = false end
+-- Fingerprints are four pieces of 32 bits each.
+local function toggle(session, mixed)
+  local one = holdings[session]
+  local value = not one.is_toggled and one.value
+  one.is_toggled = true
+  for piece = 1, 4 do
+    local from, to = 8 * piece - 7, 8 * piece
+    local before = value and tonumber(sub(value, from, to), 16) or one[piece] or 0
+    one[piece] = bit.bxor(before, tonumber(sub(mixed, from, to), 16))
   end
-  holdings[id], is_toggled[id] = after, true
 end
 
--- What stands on a session at the end.
-local function move(session, name, stands)
-  moves[session] = moves[session] or {}
-  moves[session][name] = stands
+-- Empty when nothing stands on the session.
+local function fingerprint(one)
+  if not one.is_toggled then return one.value or '' end
+  if one[1] == 0 and one[2] == 0 and one[3] == 0 and one[4] == 0 then return '' end
+  return bit.tohex(one[1]) .. bit.tohex(one[2]) .. bit.tohex(one[3]) .. bit.tohex(one[4])
 end
 
 local function judge(at)
-  local kind, id, expected, relies_on, remembered = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local before_deadline, record, state, when, score =
-    ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8], ARGV[at + 9]
-  local ttl, rest, row, grant, tells = ARGV[at + 10], ARGV[at + 11], ARGV[at + 12], ARGV[at + 13], ARGV[at + 14]
+  local kind, id, expected, relies_on, remembered, before_deadline, record, state, when, score, ttl, rest, row, grant,
+    tells = unpack(argv, at, at + step - 1)
   if at_record ~= identity and kind ~= 'A' then return '' end
   if remembered ~= '' and remembered ~= version then return '' end
   if before_deadline ~= '' and now >= tonumber(before_deadline) then return '' end
-  if relies_on ~= '' then
-    local found = sessions[relies_on]
-    if not found or string.match(found, '^%S+ (%S+)') ~= incarnation then return '' end
-  end
-  local value, found = nil, version
-  if kind == 'S' or kind == 's' then
-    value = sessions[id]
-    found = value and string.match(value, '^%S+') or ''
-  elseif kind ~= 'A' then
-    value = leases[id]
-    found = value and string.match(value, '^%S+') or ''
-  end
+  if relies_on ~= '' and sessions[relies_on].state ~= incarnation then return '' end
+  local is_session = kind == 'S' or kind == 's'
+  local one = is_session and sessions[id] or leases[id]
+  local found = version
+  if kind ~= 'A' then found = one.version or '' end
   if found ~= expected then return '' end
 
   newest = newest + 1
-  local fresh = string.format('%.0f', newest)
+  local fresh = text(newest)
   if kind == 'A' then
     record_after, version, incarnation, at_record = record, fresh, state, when
   elseif kind == 'S' then
     if ttl ~= '' then
       -- A renewal: from now on for a whole ttl, which is given in microseconds and a rest of nanoseconds.
       local deadline = now + tonumber(ttl)
-      when = string.format('%.0f', deadline) .. rest
-      if rest ~= '000' then deadline = deadline + 1 end
-      score = string.format('%.0f', deadline)
+      when = text(deadline) .. rest
+      score = rest == '000' and sub(when, 1, -4) or text(deadline + 1)
     end
-    sessions[id] = fresh .. ' ' .. state .. ' ' .. when .. ' ' .. record
-    scores[id] = score
+    one.value, one.version, one.state = fresh .. ' ' .. state .. ' ' .. when .. ' ' .. record, fresh, state
+    one.is_put, one.score = true, score
   elseif kind == 's' then
-    sessions[id], scores[id] = false, false
+    one.value, one.version, one.state, one.is_put = false, nil, nil, true
   else
-    local session, mixed = string.match(value or '', '^%S+ (%S+) (%S+)')
-    local stood, stands = mixed and mixed ~= '-', kind == 'L' and state ~= '-'
-    leases[id] = kind == 'L' and fresh .. ' ' .. when .. ' ' .. state .. ' ' .. record
-    put[id] = true
-    if not (stood and stands and session == when and mixed == state) then
-      if stood then
-        toggle(session, mixed)
-        move(session, id, false)
-      end
-      if stands then
-        toggle(when, state)
-        move(when, id, true)
-      end
+    local stands = kind == 'L' and state ~= '-' and when or nil
+    if one.stands ~= stands or one.mixed ~= state then
+      if one.stands then toggle(one.stands, one.mixed) end
+      if stands then toggle(stands, state) end
+    end
+    one.value, one.version, one.mixed, one.stands, one.is_put = false, nil, nil, stands, true
+    if kind == 'L' then
+      one.value, one.version, one.mixed = fresh .. ' ' .. when .. ' ' .. state .. ' ' .. record, fresh, state
     end
   end
   if kind == 's' or kind == 'S' and state == '-' then
@@ -165,21 +157,18 @@ local function judge(at)
   end
   if grant ~= '' then new_grants[#new_grants + 1] = grant end
   if tells ~= '' then told[#told + 1] = tells end
-  return fresh .. ' ' .. rows .. ' ' .. (ttl ~= '' and holdings[id] or '')
+  return fresh .. ' ' .. rows .. ' ' .. (ttl ~= '' and fingerprint(holdings[id]) or '')
 end
 
-local answer, newest_before = {'ok', string.format('%.0f', now), identity}, newest
-for at = first, #ARGV, step do answer[#answer + 1] = judge(at) end
+local clock = text(now)
+local answer = {'ok', clock, identity}
+for at = first, #argv, step do answer[#answer + 1] = judge(at) end
 if newest == newest_before then return answer end
-
-local function call(command, key, args)
-  if #args > 0 then redis.call(command, p .. key, unpack(args)) end
-end
 
 -- Told before it is written: nobody sees anything of this before its end, and only telling may be forbidden. Names have
 -- no control characters.
 if #told > 0 then redis.call('PUBLISH', p .. 'changes', table.concat(told, '\n')) end
-redis.call('HSET', own, 'newest', string.format('%.0f', newest), 'clock', string.format('%.0f', now))
+redis.call('HSET', own, 'newest', text(newest), 'clock', clock)
 if record_after then
   redis.call('HSET', own, 'record', record_after, 'version', version, 'incarnation', incarnation, 'identity', at_record)
 end
@@ -188,81 +177,67 @@ if incarnation ~= incarnation_before then
   redis.call('ZREMRANGEBYSCORE', p .. 'live', '-inf', '(inf')
 end
 
--- In which list a session stands, by the second word of its value.
+-- What is written, gathered by command and key. No call removes what another one adds: their order does not matter.
+local gathered = {}
+local function gather(command, key, a, b)
+  local keys = gathered[command]
+  if not keys then
+    keys = {}
+    gathered[command] = keys
+  end
+  local args = keys[key]
+  if not args then
+    args = {}
+    keys[key] = args
+  end
+  args[#args + 1] = a
+  args[#args + 1] = b
+end
+
+-- In which list a session stands.
 local function list(state)
-  if not state then return false end
+  if not state then return nil end
   if state == '-' then return 'ended' end
   return state == incarnation and 'live' or 'former'
 end
 
-local hset, hdel, zadd, zrem = {}, {}, {}, {}
-for id, score in pairs(scores) do
-  local value = sessions[id]
-  local before, after = list(sessions_before[id]), list(value and string.match(value, '^%S+ (%S+)'))
-  if value then
-    hset[#hset + 1] = id
-    hset[#hset + 1] = value
-    zadd[after] = zadd[after] or {}
-    table.insert(zadd[after], score)
-    table.insert(zadd[after], id)
-  else
-    hdel[#hdel + 1] = id
-  end
-  if before and before ~= after then
-    zrem[before] = zrem[before] or {}
-    table.insert(zrem[before], id)
-  end
-end
-call('HSET', 'sessions', hset)
-call('HDEL', 'sessions', hdel)
-for key, args in pairs(zadd) do call('ZADD', key, args) end
-for key, args in pairs(zrem) do call('ZREM', key, args) end
-
-hset, hdel, zadd, zrem = {}, {}, {}, {}
-for name in pairs(put) do
-  local value, before = leases[name], leases_before[name]
-  if value then
-    hset[#hset + 1] = name
-    hset[#hset + 1] = value
-    if not before then
-      zadd[#zadd + 1] = 0
-      zadd[#zadd + 1] = name
-    end
-  elseif before then
-    hdel[#hdel + 1] = name
-    zrem[#zrem + 1] = name
-  end
-end
-call('HSET', 'leases', hset)
-call('HDEL', 'leases', hdel)
-call('ZADD', 'names', zadd)
-call('ZREM', 'names', zrem)
-
-for session, names in pairs(moves) do
-  zadd, zrem = {}, {}
-  for name, stands in pairs(names) do
-    if stands then
-      zadd[#zadd + 1] = 0
-      zadd[#zadd + 1] = name
+for _, id in ipairs(sessions) do
+  local one = sessions[id]
+  if one.is_put then
+    local before, after = list(one.before), list(one.state)
+    if one.value then
+      gather('HSET', 'sessions', id, one.value)
+      gather('ZADD', after, one.score, id)
     else
-      zrem[#zrem + 1] = name
+      gather('HDEL', 'sessions', id)
     end
-  end
-  call('ZADD', 'held:' .. session, zadd)
-  call('ZREM', 'held:' .. session, zrem)
-end
-
-hset, hdel = {}, {}
-for id in pairs(is_toggled) do
-  if holdings[id] then
-    hset[#hset + 1] = id
-    hset[#hset + 1] = holdings[id]
-  else
-    hdel[#hdel + 1] = id
+    if before and before ~= after then gather('ZREM', before, id) end
   end
 end
-call('HSET', 'holdings', hset)
-call('HDEL', 'holdings', hdel)
-call('RPUSH', 'history', new_rows)
-call('SADD', 'grants', new_grants)
+for _, name in ipairs(leases) do
+  local one = leases[name]
+  if one.value and one.is_put then
+    gather('HSET', 'leases', name, one.value)
+    if not one.is_old then gather('ZADD', 'names', 0, name) end
+  elseif one.is_put and one.is_old then
+    gather('HDEL', 'leases', name)
+    gather('ZREM', 'names', name)
+  end
+  if one.stood ~= one.stands then
+    if one.stood then gather('ZREM', 'held:' .. one.stood, name) end
+    if one.stands then gather('ZADD', 'held:' .. one.stands, 0, name) end
+  end
+end
+for _, id in ipairs(holdings) do
+  local one = holdings[id]
+  if one.is_toggled then
+    local value = fingerprint(one)
+    if value ~= '' then gather('HSET', 'holdings', id, value) else gather('HDEL', 'holdings', id) end
+  end
+end
+for command, keys in pairs(gathered) do
+  for key, args in pairs(keys) do redis.call(command, p .. key, unpack(args)) end
+end
+if #new_rows > 0 then redis.call('RPUSH', p .. 'history', unpack(new_rows)) end
+if #new_grants > 0 then redis.call('SADD', p .. 'grants', unpack(new_grants)) end
 return answer
