@@ -153,12 +153,10 @@ async fn begin(
     fork::watch();
     let authority = Authority::new(open()?);
     // The first word with the authority: an address that leads nowhere is told now, not at the first wish.
-    #[expect(clippy::disallowed_methods, reason = "how long a person waits, in real time; nothing is decided by it")]
-    let silence = tokio::time::sleep(PATIENCE);
     let (hello, remembered) = tokio::select! {
         biased;
         hello = witness::hello(&authority, witness) => hello?,
-        () = silence => return Err(ConnectError::Silent { waited: PATIENCE }),
+        () = patience(&clock) => return Err(ConnectError::Silent { waited: PATIENCE }),
     };
     let shared = Shared {
         authority,
@@ -185,6 +183,18 @@ async fn begin(
         () = shared.pause(PATIENCE) => {}
     }
     Ok(Arc::new(shared))
+}
+
+/// Ends when [`PATIENCE`] is over, or the clock cannot be read.
+async fn patience(clock: &Clock) {
+    let Ok(began) = clock.now_nanos() else { return };
+    while let Ok(now) = clock.now_nanos()
+        && let Some(left) = PATIENCE.checked_sub(Duration::from_nanos(now.saturating_sub(began)))
+        && !left.is_zero()
+    {
+        #[expect(clippy::disallowed_methods, reason = "a nap; the clock above decides")]
+        tokio::time::sleep(clock.nap(left)).await;
+    }
 }
 
 /// How long an authority is waited for that neither answers nor says that it cannot.
