@@ -36,6 +36,8 @@ impl From<StoreError> for Fault {
 pub(super) fn of_call(error: &RedisError, place: &Place) -> Fault {
     let said = error.to_string();
     match error.code() {
+        // Scripts find keys of another type before they write.
+        Some("WRONGTYPE") => Fault::certain(of_script(&said, place)),
         // A script broke off in its middle: a right was taken away. The next connection asks for all rights first.
         Some(_) if said.contains("user_script") => {
             Fault { error: of_script(&said, place), is_certain: false, is_over: true }

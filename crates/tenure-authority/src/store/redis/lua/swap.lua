@@ -10,16 +10,20 @@ local newest_before = math.max(tonumber(m[6]), now)
 local newest = newest_before
 
 -- Names, in the order in which they were asked for; and under each name what is known of it.
-local sessions, leases, holdings = {}, {}, {}
-local held, looked, rows, is_whole = {}, {}, 0, true
+local sessions, leases, holdings, held = {}, {}, {}, {}
+local has_session, has_lease, has_grant, is_whole = false, false, false, true
 
 local function want(list, name)
-  if name ~= '' and not list[name] then
-    list[name] = {}
+  local one = list[name]
+  if not one then
+    one = {}
+    list[name] = one
     list[#list + 1] = name
   end
+  return one
 end
 
+-- All in one call, and the key's mark.
 local function fetch(list, key)
   if #list == 0 then return end
   local values = redis.call('HMGET', p .. key, '', unpack(list))
@@ -27,65 +31,51 @@ local function fetch(list, key)
   for at, name in ipairs(list) do list[name].value = values[at + 1] end
 end
 
-local function look(command, key)
-  if looked[key] then return end
-  looked[key] = true
-  if redis.call(command, p .. key) == 0 then is_whole = false end
+for at = first, #argv, step do
+  local kind, id, relies_on, state = argv[at], argv[at + 1], argv[at + 3], argv[at + 7]
+  if relies_on ~= '' then want(sessions, relies_on) end
+  if kind == 'S' or kind == 's' then
+    has_session = true
+    want(sessions, id)
+    if argv[at + 10] ~= '' then want(holdings, id) end
+    if kind == 's' or state == '-' then held[id] = redis.call('ZRANGE', p .. 'held:' .. id, 0, 100) end
+  elseif kind ~= 'A' then
+    has_lease = true
+    want(leases, id)
+    if kind == 'L' and state ~= '-' then want(holdings, argv[at + 8]).is_stood_on = true end
+  end
+  if argv[at + 13] ~= '' then has_grant = true end
 end
-
--- A list of a session is there while something stands on it.
-local function look_held(session)
-  if looked[session] then return end
-  looked[session] = true
-  redis.call('ZCARD', p .. 'held:' .. session)
+fetch(sessions, 'sessions')
+for _, id in ipairs(sessions) do
+  local one = sessions[id]
+  if one.value then one.version, one.state = match(one.value, '^(%S+) (%S+)') end
+  one.before = one.state
 end
-
-local is_read, why = pcall(function()
-  for at = first, #argv, step do
-    local kind, id, state = argv[at], argv[at + 1], argv[at + 7]
-    want(sessions, argv[at + 3])
-    if kind == 'S' or kind == 's' then
-      want(sessions, id)
-      if argv[at + 10] ~= '' then want(holdings, id) end
-      look('ZCARD', 'live')
-      look('ZCARD', 'former')
-      look('ZCARD', 'ended')
-      if kind == 's' or state == '-' then held[id] = redis.call('ZRANGE', p .. 'held:' .. id, 0, 100) end
-    elseif kind ~= 'A' then
-      want(leases, id)
-      look('ZCARD', 'names')
-      if kind == 'L' and state ~= '-' then
-        want(holdings, argv[at + 8])
-        look_held(argv[at + 8])
-      end
-    end
-    if argv[at + 13] ~= '' then look('SCARD', 'grants') end
+fetch(leases, 'leases')
+for _, name in ipairs(leases) do
+  local one = leases[name]
+  if one.value then
+    one.is_old = true
+    one.version, one.stands, one.mixed = match(one.value, '^(%S+) (%S+) (%S+)')
+    if one.mixed == '-' then one.stands = nil end
+    one.stood = one.stands
+    if one.stood then want(holdings, one.stood).is_stood_on = true end
   end
-  fetch(sessions, 'sessions')
-  for _, id in ipairs(sessions) do
-    local one = sessions[id]
-    if one.value then one.version, one.state = match(one.value, '^(%S+) (%S+)') end
-    one.before = one.state
-  end
-  fetch(leases, 'leases')
-  for _, name in ipairs(leases) do
-    local one = leases[name]
-    if one.value then
-      one.is_old = true
-      one.version, one.session, one.mixed = match(one.value, '^(%S+) (%S+) (%S+)')
-      if one.mixed and one.mixed ~= '-' then
-        want(holdings, one.session)
-        look_held(one.session)
-        one.stood = one.session
-        one.stands = one.session
-      end
-    end
-  end
-  fetch(holdings, 'holdings')
-  rows = redis.call('LLEN', p .. 'history') - 1
-end)
-if not is_read then return {'denied', type(why) == 'table' and why.err or tostring(why)} end
-if not is_whole or rows < 0 then return {'lost', ''} end
+end
+fetch(holdings, 'holdings')
+-- Such a list is there only while something stands on its session.
+for _, id in ipairs(holdings) do
+  if holdings[id].is_stood_on then redis.call('ZCARD', p .. 'held:' .. id) end
+end
+local rows = redis.call('LLEN', p .. 'history') - 1
+if not is_whole or rows < 0
+  or has_lease and redis.call('ZCARD', p .. 'names') == 0
+  or has_grant and redis.call('SCARD', p .. 'grants') == 0
+  or has_session and (redis.call('ZCARD', p .. 'live') == 0 or redis.call('ZCARD', p .. 'former') == 0
+    or redis.call('ZCARD', p .. 'ended') == 0) then
+  return {'lost', ''}
+end
 
 local new_rows, new_grants, told = {}, {}, {}
 
@@ -177,21 +167,16 @@ if incarnation ~= incarnation_before then
   redis.call('ZREMRANGEBYSCORE', p .. 'live', '-inf', '(inf')
 end
 
--- What is written, gathered by command and key. No call removes what another one adds: their order does not matter.
-local gathered = {}
+-- What is written: a call for each command and key. None removes what another one adds, so their order does not matter.
+local calls = {}
 local function gather(command, key, a, b)
-  local keys = gathered[command]
-  if not keys then
-    keys = {}
-    gathered[command] = keys
+  local call = calls[command .. key]
+  if not call then
+    call = {command, p .. key}
+    calls[command .. key] = call
   end
-  local args = keys[key]
-  if not args then
-    args = {}
-    keys[key] = args
-  end
-  args[#args + 1] = a
-  args[#args + 1] = b
+  call[#call + 1] = a
+  call[#call + 1] = b
 end
 
 -- In which list a session stands.
@@ -235,9 +220,7 @@ for _, id in ipairs(holdings) do
     if value ~= '' then gather('HSET', 'holdings', id, value) else gather('HDEL', 'holdings', id) end
   end
 end
-for command, keys in pairs(gathered) do
-  for key, args in pairs(keys) do redis.call(command, p .. key, unpack(args)) end
-end
+for _, call in pairs(calls) do redis.call(unpack(call)) end
 if #new_rows > 0 then redis.call('RPUSH', p .. 'history', unpack(new_rows)) end
 if #new_grants > 0 then redis.call('SADD', p .. 'grants', unpack(new_grants)) end
 return answer
