@@ -21,9 +21,15 @@
 //! nothing else. A record whose lease could not be kept alive names none. On a clock that a test drives there are no
 //! such leases.
 //!
+//! **Not with every etcd.** Before 3.4.31, and before 3.5.13 in 3.5, a leader whose disk hung for a ttl may have a holder's
+//! lease revoked that was kept alive with the next leader (see `revokes.rs`). Each opening asks every member once for its
+//! version. If one is older, or unknown because the address does not name it or it does not answer, this opening makes no
+//! such leases and looks at none: whoever is new waits for a ttl. `Store::warnings` says so.
+//!
 //! An ended session is swept one hour after *somebody that still runs* has seen it ended, so a store that is only used
 //! by short commands keeps its ended sessions. A quarantine is a span as well: it counts from the first sight, and ends
-//! for newcomers with a key on a lease.
+//! for newcomers with a key on a lease. Nobody keeps that lease alive, so every version ends it in time or late. The wall
+//! clock's time of its end stands beside it: a week after it, nothing that is odd is put down to it any more.
 //!
 //! # Steps
 //!
@@ -43,6 +49,9 @@
 //! * **A renewal** changes neither `head` nor any grant, and waits in a queue of its own. It reads the head and the
 //!   fingerprint in its own step, so that a grant which is gone shows in the answer.
 //! * **An import** is written beside the store, into keys that nobody reads, and one transaction moves the store there.
+//!   All of it compares the store's own record, so that what a member held back and sends late is not made.
+//! * **"It is full"** is also said of a write that was made and crossed the limit. So what was compared is read once more,
+//!   and the outcome is unknown unless all of it still holds.
 //!
 //! # Which store it is
 //!
@@ -55,8 +64,8 @@
 //!
 //! * Several processes serialize at one key, `head`; of two that write at once one goes a second round. Renewals do
 //!   not.
-//! * The key of a session vanishes too early when an operator or a faulty member revokes its lease: then a
-//!   newcomer takes over from a holder that still believes. Sealed receivers refuse that holder, as ever.
+//! * The key of a session vanishes too early when an operator revokes its lease, or when a member is replaced by an older
+//!   one after the versions were asked for: then a newcomer takes over from a holder that still believes. Sealed receivers refuse that holder, as ever.
 //! * A process that notices nothing (it was started after a restore by the same id) grants on, as on any store that was
 //!   put back, until a caller or a receiver that has seen more shows it.
 //! * etcd keeps every change until it is compacted: run it with `--auto-compaction-retention`.
@@ -75,6 +84,7 @@ mod message;
 mod observed;
 mod plan;
 mod reader;
+mod revokes;
 mod settings;
 mod setup;
 mod shared;

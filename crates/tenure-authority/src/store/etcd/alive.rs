@@ -1,5 +1,6 @@
 //! The leases of etcd that stand beside sessions.
 
+use super::client::LONE_ATTEMPT as PATIENCE;
 use super::fault::Fault;
 use super::shared::Shared;
 use super::writer::{Job, lease_of};
@@ -9,34 +10,30 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
+use tenure_core::Ttl;
 use tenure_core::decide::{Change, Swap};
 use tenure_core::record::SessionState;
 
 /// The lease that a swap needs before it is made: for a session that is opened, and for a quarantine that begins.
 /// `None`: none is needed, or there is none to be had, and everybody has to watch for themselves.
 pub(super) async fn before(shared: &Shared, swap: &Swap, expected: Option<Version>) -> Result<Option<i64>, StoreError> {
-    if !shared.observed.is_real() {
-        return Ok(None);
-    }
-    let span = match &swap.change {
-        Change::Session(session) if expected.is_none() && session.state == SessionState::Live => session.ttl.get(),
-        Change::Authority(record) => {
-            let now = shared.observed.now()?;
-            match record.quarantine(now) {
-                Some(left) => left,
-                None => return Ok(None),
-            }
+    match &swap.change {
+        Change::Session(session) if expected.is_none() && session.state == SessionState::Live => {
+            Ok(if shared.trusts_keys() { grant(shared, session.ttl.get()).await } else { None })
         }
-        _ => return Ok(None),
-    };
-    Ok(grant(shared, span).await)
+        Change::Authority(record) => match record.quarantine(shared.observed.now()?) {
+            Some(left) => Ok(grant_quarantine(shared, left, record.max_ttl).await),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
 }
 
 /// Keeps the leases of the sessions alive that are to be renewed, *before* the renewals are made: when a renewal is
 /// granted, etcd has heard of its holder after the holder has sent it. A session whose lease is not there any more gets
 /// another one; when nobody can tell, the record will name none, and says nothing about it.
 pub(super) async fn keep(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) {
-    if !shared.observed.is_real() {
+    if !shared.trusts_keys() {
         return;
     }
     let Ok(space) = shared.space().await else { return };
@@ -92,6 +89,16 @@ async fn keep_alive(shared: &Shared, body: &str) -> Result<HashMap<i64, u64>, Fa
         }
     }
     Ok(left)
+}
+
+/// The lease that stands for a quarantine. It begins before the quarantine does, which may be made up to a twentieth of
+/// the longest ttl later (see `Swap::made_before`) and be on its way for as long as a member is waited for. Nobody keeps
+/// this lease alive, so what `revokes.rs` tells of does not end it early.
+pub(super) async fn grant_quarantine(shared: &Shared, left: Duration, max_ttl: Ttl) -> Option<i64> {
+    if !shared.observed.is_real() {
+        return None;
+    }
+    grant(shared, left + max_ttl.get() / 20 + PATIENCE).await
 }
 
 /// A lease of at least this span.

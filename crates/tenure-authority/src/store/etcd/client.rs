@@ -6,8 +6,10 @@ use super::settings::Settings;
 use super::tls;
 use crate::StoreError;
 use serde::Deserialize;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 /// The members of one cluster, asked one at a time: whichever answered last is asked first.
@@ -25,7 +27,7 @@ const CONNECT: Duration = Duration::from_secs(1);
 const ATTEMPT: Duration = Duration::from_millis(1_500);
 
 /// How long the only member is waited for; it may stand on a slow disk.
-const LONE_ATTEMPT: Duration = Duration::from_secs(5);
+pub(super) const LONE_ATTEMPT: Duration = Duration::from_secs(5);
 
 /// How often each member is asked before the store counts as unavailable. An election takes about as long as one round
 /// over three stopped ones.
@@ -50,6 +52,11 @@ impl Client {
 
     /// A transaction that only reads: any member may be asked again.
     pub(super) async fn read(&self, txn: &Txn) -> Result<Answered, Fault> {
+        self.ask_txn(txn).await
+    }
+
+    /// A transaction that may be made twice, and late.
+    pub(super) async fn ask_txn(&self, txn: &Txn) -> Result<Answered, Fault> {
         let text = self.ask("/v3/kv/txn", &txn.body()).await?;
         answered(&text).ok_or_else(|| Fault::nonsense(&text))
     }
@@ -73,6 +80,28 @@ impl Client {
             }
         }
         Err(last)
+    }
+
+    /// Asks every member of the address, all at once, and once.
+    pub(super) async fn ask_each(&self, path: &str, body: &str) -> Vec<Result<String, Fault>> {
+        let once = |at| async move {
+            self.login(at).await?;
+            self.once(at, path, body).await
+        };
+        let mut asked: Vec<_> = (0..self.settings.members.len()).map(|at| Box::pin(once(at))).collect();
+        let mut answers = Vec::with_capacity(asked.len());
+        poll_fn(|context| {
+            asked.retain_mut(|answer| match answer.as_mut().poll(context) {
+                Poll::Ready(answer) => {
+                    answers.push(answer);
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if asked.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        answers
     }
 
     /// As [`ask`](Self::ask), for what must not be done twice.

@@ -21,6 +21,8 @@ pub(super) struct Charter {
     pub(super) record: AuthorityRecord,
     /// How long the quarantine is, from when it is first seen.
     pub(super) quarantine: Option<Duration>,
+    /// When it ends, by the wall clock of whoever wrote it, in milliseconds: only for what lies days back.
+    pub(super) quarantine_end_ms: Option<u64>,
     /// Whether a key that etcd removes at the end of the quarantine was put beside it.
     pub(super) is_marked: bool,
 }
@@ -33,14 +35,31 @@ struct OfCharter {
     #[serde(default)]
     quarantine_ns: Option<u64>,
     #[serde(default)]
+    quarantine_end_wall_ms: Option<u64>,
+    #[serde(default)]
     marked: bool,
 }
 
 impl Charter {
+    /// As it is written now.
+    pub(super) fn new(part: String, record: AuthorityRecord, now: Instant<AuthorityClock>, is_marked: bool) -> Self {
+        let quarantine = record.quarantined_until.map(|until| until.since(&now));
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let quarantine_end_ms = record.quarantined_until.map(|until| {
+            // One of the two is nothing.
+            let (ahead, ago) = (until.since(&now), now.since(&until));
+            WallTime::now().as_millis().saturating_add(millis(ahead)).saturating_sub(millis(ago))
+        });
+        Self { part, record, quarantine, quarantine_end_ms, is_marked }
+    }
+
     pub(super) fn to_text(&self) -> Result<String, StoreError> {
         let mut own = format!("\"schema\":{SCHEMA},\"part\":\"{}\",\"marked\":{}", self.part, self.is_marked);
         if let Some(span) = self.quarantine {
             let _ = write!(own, ",\"quarantine_ns\":{}", u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+        }
+        if let Some(end) = self.quarantine_end_ms {
+            let _ = write!(own, ",\"quarantine_end_wall_ms\":{end}");
         }
         Ok(with(&own, &json::authority_to(&self.record).map_err(damaged)?))
     }
@@ -59,6 +78,7 @@ impl Charter {
             part: own.part,
             record: json::authority_from(text).map_err(damaged)?,
             quarantine: own.quarantine_ns.map(Duration::from_nanos),
+            quarantine_end_ms: own.quarantine_end_wall_ms,
             is_marked: own.marked,
         })
     }

@@ -41,13 +41,25 @@ impl Fault {
         matches!(self, Self::Said { code, .. } if is_refusal(*code))
     }
 
-    /// Whether a write was certainly not made.
+    /// Whether a write was certainly not made. What [`is_full`](Self::is_full) says must be looked into first, as
+    /// `Shared::write` does.
     pub(super) fn is_certain(&self) -> bool {
         match self {
             Self::NotSent(_) => true,
             Self::Lost(_) => false,
             Self::Said { code, .. } => is_refusal(*code),
         }
+    }
+
+    /// Whether the server said that it is full. It says so before it takes a write, and also *after it has made* one that
+    /// crossed the limit.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::Said { code: 8, message } if message.contains("space"))
+    }
+
+    /// Whether a lease that was named is not there any more.
+    pub(super) fn is_without_lease(&self) -> bool {
+        matches!(self, Self::Said { code: 5, message } if message.contains("lease not found"))
     }
 
     /// Whether the request holds too much, and a smaller one may pass.

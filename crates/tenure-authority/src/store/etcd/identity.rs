@@ -3,6 +3,7 @@
 use super::message::Answered;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure_core::StoreIdentity;
+use tenure_core::record::AuthorityRecord;
 
 /// The cluster's id, and whether its revision went back.
 ///
@@ -19,15 +20,35 @@ struct Lives {
     cluster: u64,
     /// The highest revision seen.
     revision: u64,
+    /// What the record said when it was read last.
+    last: Option<Account>,
     /// A new life that nobody has written down yet.
     noticed: Option<Noticed>,
 }
 
 #[derive(Debug)]
 struct Noticed {
-    /// What the record said when it was first read in that life.
-    written: Option<StoreIdentity>,
+    /// What the record said in the former life, as far as anybody has read it.
+    former: Option<Account>,
     life: StoreIdentity,
+}
+
+/// Who a record says that the store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Account {
+    identity: StoreIdentity,
+    incarnation: u64,
+}
+
+impl Noticed {
+    /// Whether the record tells of this life already: it is by this process, or by another one that has noticed it first.
+    /// A record of the former life that is older than the last one that was read has another identity as well, but a
+    /// lower incarnation.
+    fn is_written_in(&mut self, account: &Account) -> bool {
+        let former = self.former.get_or_insert_with(|| account.clone());
+        account.identity == self.life
+            || (account.identity != former.identity && account.incarnation >= former.incarnation)
+    }
 }
 
 impl Identity {
@@ -42,7 +63,7 @@ impl Identity {
         let mut lives = self.lives();
         if answered.cluster != lives.cluster {
             let is_first = lives.cluster == 0;
-            *lives = Lives { cluster: answered.cluster, revision: answered.revision, noticed: None };
+            *lives = Lives { cluster: answered.cluster, revision: answered.revision, ..Lives::default() };
             return is_first;
         }
         if answered.revision < before && lives.revision >= before {
@@ -52,8 +73,8 @@ impl Identity {
                 "the store's revision went back: it was restored from a snapshot"
             );
             lives.revision = answered.revision;
-            lives.noticed =
-                named(answered.cluster, crate::random_bits().ok()).map(|life| Noticed { written: None, life });
+            let former = lives.last.clone();
+            lives.noticed = named(answered.cluster, crate::random_bits().ok()).map(|life| Noticed { former, life });
             return false;
         }
         lives.revision = lives.revision.max(answered.revision);
@@ -61,16 +82,17 @@ impl Identity {
     }
 
     /// What the store says it is, beside what its record says.
-    pub(super) fn observed(&self, cluster: u64, record: &StoreIdentity) -> Option<StoreIdentity> {
+    pub(super) fn observed(&self, cluster: u64, record: &AuthorityRecord) -> Option<StoreIdentity> {
+        let account = Account { identity: record.identity.clone(), incarnation: record.incarnation };
+        let record = &record.identity;
         let mut lives = self.lives();
         if let Some(noticed) = &mut lives.noticed {
-            let written = noticed.written.get_or_insert_with(|| record.clone());
-            if written == record {
+            if !noticed.is_written_in(&account) {
                 return Some(noticed.life.clone());
             }
-            // Somebody has written it down.
             lives.noticed = None;
         }
+        lives.last = Some(account);
         drop(lives);
         let own = named(cluster, None)?;
         let life = record.as_str().strip_prefix(own.as_str());
@@ -79,9 +101,9 @@ impl Identity {
     }
 
     /// Whether the store is still the one that its record says.
-    pub(super) fn stands(&self, record: &StoreIdentity) -> bool {
+    pub(super) fn stands(&self, record: &AuthorityRecord) -> bool {
         let cluster = self.lives().cluster;
-        self.observed(cluster, record).as_ref() == Some(record)
+        self.observed(cluster, record).as_ref() == Some(&record.identity)
     }
 
     fn lives(&self) -> MutexGuard<'_, Lives> {

@@ -11,7 +11,7 @@ use super::shared::Shared;
 use crate::WallTime;
 use crate::store::{Import, StoreError, SwapOutcome};
 use std::collections::BTreeSet;
-use tenure_core::record::Transition;
+use tenure_core::record::{AuthorityRecord, Transition};
 use tenure_core::{AuthorityClock, GrantId, Instant};
 
 /// A server takes 1.5 MiB; base64 makes a third more of it.
@@ -25,64 +25,99 @@ pub(super) async fn import(shared: &Shared, content: &Import) -> Result<SwapOutc
         return Ok(SwapOutcome::Changed);
     };
     let own = Charter::of(&entry.value)?;
-    if document::count_of(&head.value)? > 0 || !shared.identity.stands(&own.record.identity) {
+    if document::count_of(&head.value)? > 0 || !shared.identity.stands(&own.record) {
         return Ok(SwapOutcome::Changed);
     }
     let part = format!("{:032x}", crate::random_bits()?);
     let aside = Keyspace::new(&shared.client.settings().name, &part);
-    let record = content.authority(&own.record, now);
-    let quarantine = record.quarantined_until.map(|until| until.since(&now));
-    let lease = match quarantine.filter(|_| shared.observed.is_real()) {
-        Some(span) => alive::grant(shared, span).await,
-        None => None,
-    };
-    let charter = Charter { part, quarantine, record: record.clone(), is_marked: lease.is_some() };
-    let mut moved = Txn {
-        compare: vec![
-            Compare::Changed(entry.key.clone(), entry.changed),
-            Compare::Value(head.key.clone(), head.value.clone()),
-        ],
-        success: vec![
-            Op::Put { key: shared.charter_key(), value: charter.to_text()?, lease: None },
-            Op::DeleteAll { prefix: space.all() },
-        ],
-        failure: Vec::new(),
-    };
-    if lease.is_some() {
-        moved.success.push(Op::Put { key: aside.quarantine(), value: String::new(), lease });
-    }
-    let outcome = match fill(shared, &aside, content, now).await {
+    // All that is written compares it: what comes late finds the store moved, and is not made.
+    let stays = Compare::Changed(entry.key.clone(), entry.changed);
+    let outcome = match fill(shared, &aside, &stays, content, now).await {
         Ok(()) => {
-            let before = shared.identity.highest();
-            match shared.client.write(&moved).await {
-                Ok(answered) if !shared.check(&answered, before) => Ok(SwapOutcome::Unknown),
-                Ok(answered) if answered.succeeded => {
-                    shared.observed.made_authority(&record, answered.revision);
-                    Ok(SwapOutcome::Done)
-                }
-                Ok(_) => Ok(SwapOutcome::Changed),
-                Err(fault) if fault.is_certain() => Err(shared.error(fault)),
-                Err(_) => Ok(SwapOutcome::Unknown),
-            }
+            let record = content.authority(&own.record, now);
+            let compare = vec![stays.clone(), Compare::Value(head.key.clone(), head.value.clone())];
+            move_there(shared, compare, &space, &part, record).await
         }
-        Err(error) => Err(error),
+        Err(Stop::Changed) => Ok(SwapOutcome::Changed),
+        Err(Stop::Error(error)) => Err(error),
     };
     shared.known.forget();
     if matches!(outcome, Ok(SwapOutcome::Changed) | Err(_)) {
-        // What was written aside is nobody's. When this fails as well, it stays there and harms nobody.
-        let remove = Txn { success: vec![Op::DeleteAll { prefix: aside.all() }], ..Txn::default() };
+        // What was written aside is nobody's. When this is not made, it stays there and harms nobody.
+        let remove =
+            Txn { compare: vec![stays], success: vec![Op::DeleteAll { prefix: aside.all() }], failure: Vec::new() };
         let _ = shared.client.write(&remove).await;
     }
     outcome
 }
 
+/// Moves the store to where all is written.
+async fn move_there(
+    shared: &Shared,
+    compare: Vec<Compare>,
+    space: &Keyspace,
+    part: &str,
+    record: AuthorityRecord,
+) -> Result<SwapOutcome, StoreError> {
+    let aside = Keyspace::new(&shared.client.settings().name, part);
+    // What is left of the quarantine after all the writing.
+    let mut now = shared.observed.now()?;
+    let left = record.quarantined_until.map(|until| until.since(&now)).filter(|left| !left.is_zero());
+    let mut lease = match left {
+        Some(left) => alive::grant_quarantine(shared, left, record.max_ttl).await,
+        None => None,
+    };
+    loop {
+        let charter = Charter::new(part.to_owned(), record.clone(), now, lease.is_some());
+        let mut success = vec![
+            Op::Put { key: shared.charter_key(), value: charter.to_text()?, lease: None },
+            Op::DeleteAll { prefix: space.all() },
+        ];
+        if lease.is_some() {
+            success.push(Op::Put { key: aside.quarantine(), value: String::new(), lease });
+        }
+        let moved = Txn { compare: compare.clone(), success, failure: Vec::new() };
+        let before = shared.identity.highest();
+        return match shared.write(&moved).await {
+            Ok(answered) if !shared.check(&answered, before) => Ok(SwapOutcome::Unknown),
+            Ok(answered) if answered.succeeded => {
+                shared.observed.made_authority(&record, now, answered.revision);
+                Ok(SwapOutcome::Done)
+            }
+            Ok(_) => Ok(SwapOutcome::Changed),
+            Err(fault) if fault.is_without_lease() && lease.is_some() => {
+                // Everybody has to watch for themselves.
+                lease = None;
+                now = shared.observed.now()?;
+                continue;
+            }
+            Err(fault) if fault.is_certain() => Err(shared.error(fault)),
+            Err(_) => Ok(SwapOutcome::Unknown),
+        };
+    }
+}
+
+/// Why the filling ended.
+enum Stop {
+    /// The store is not as it was.
+    Changed,
+    Error(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Error(error)
+    }
+}
+
 async fn fill(
     shared: &Shared,
     aside: &Keyspace,
+    stays: &Compare,
     content: &Import,
     now: Instant<AuthorityClock>,
-) -> Result<(), StoreError> {
-    let mut batch = Batch { shared, steps: Vec::new(), bytes: 0, grants: BTreeSet::new() };
+) -> Result<(), Stop> {
+    let mut batch = Batch { shared, stays, steps: Vec::new(), bytes: 0, grants: BTreeSet::new() };
     for row in content.rows() {
         batch.row(aside, row.number, row.wall, &row.transition).await?;
     }
@@ -96,16 +131,17 @@ async fn fill(
     batch.send().await
 }
 
-/// Writes to keys that nobody else knows, so that it may be repeated.
+/// Writes to keys that nobody else knows, as long as the store stays where it is.
 struct Batch<'store> {
     shared: &'store Shared,
+    stays: &'store Compare,
     steps: Vec<Op>,
     bytes: usize,
     grants: BTreeSet<GrantId>,
 }
 
 impl Batch<'_> {
-    async fn row(&mut self, aside: &Keyspace, number: u64, wall: WallTime, row: &Transition) -> Result<(), StoreError> {
+    async fn row(&mut self, aside: &Keyspace, number: u64, wall: WallTime, row: &Transition) -> Result<(), Stop> {
         self.put(aside.row(number), document::row_to(wall, row)?).await?;
         if let Some(resource) = &row.resource {
             self.put(aside.about(resource, number), String::new()).await?;
@@ -116,7 +152,7 @@ impl Batch<'_> {
         }
     }
 
-    async fn put(&mut self, key: String, value: String) -> Result<(), StoreError> {
+    async fn put(&mut self, key: String, value: String) -> Result<(), Stop> {
         let bytes = key.len() + value.len() + 64;
         if self.steps.len() == OPS_MAX || self.bytes + bytes > BYTES_MAX {
             self.send().await?;
@@ -126,10 +162,13 @@ impl Batch<'_> {
         Ok(())
     }
 
-    async fn send(&mut self) -> Result<(), StoreError> {
+    async fn send(&mut self) -> Result<(), Stop> {
         self.bytes = 0;
-        let txn = Txn { success: std::mem::take(&mut self.steps), ..Txn::default() };
-        let answered = self.shared.client.ask("/v3/kv/txn", &txn.body()).await;
-        answered.map(|_| ()).map_err(|fault| self.shared.error(fault))
+        let success = std::mem::take(&mut self.steps);
+        let txn = Txn { compare: vec![self.stays.clone()], success, failure: Vec::new() };
+        let before = self.shared.identity.highest();
+        // It may be repeated: the store has not moved, so nobody reads what it writes.
+        let answered = self.shared.client.ask_txn(&txn).await.map_err(|fault| self.shared.error(fault))?;
+        if self.shared.check(&answered, before) && answered.succeeded { Ok(()) } else { Err(Stop::Changed) }
     }
 }

@@ -103,7 +103,7 @@ pub(super) async fn history(shared: &Shared, query: HistoryQuery) -> Result<Vec<
 pub(super) async fn idle_sessions(shared: &Shared, limit: usize) -> Result<Vec<SessionId>, StoreError> {
     let view = Snapshot::take(shared).await?;
     let prefix = view.space.alives();
-    let alive = if shared.observed.is_real() { view.all(&prefix, true, usize::MAX).await? } else { Vec::new() };
+    let alive = if shared.trusts_keys() { view.all(&prefix, true, usize::MAX).await? } else { Vec::new() };
     let alive: HashSet<&str> = alive.iter().filter_map(|entry| rest(&entry.key, &prefix)).collect();
     let entries = view.all(&view.space.sessions(), false, usize::MAX).await?;
     let now = view.now()?;
@@ -112,7 +112,7 @@ pub(super) async fn idle_sessions(shared: &Shared, limit: usize) -> Result<Vec<S
     let mut idle = Vec::new();
     for entry in &entries {
         let (record, lease) = document::session_of(&entry.value)?;
-        let is_gone = lease.is_some() && shared.observed.is_real() && !alive.contains(record.id.to_string().as_str());
+        let is_gone = lease.is_some() && shared.trusts_keys() && !alive.contains(record.id.to_string().as_str());
         let record = shared.observed.session(record, entry.changed, is_gone, now);
         let since = match record.state {
             SessionState::Live if record.incarnation != view.incarnation => Some((0, record.deadline.as_nanos())),

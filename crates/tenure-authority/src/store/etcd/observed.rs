@@ -1,11 +1,12 @@
 //! When this process saw what for the first time: the only measure of another machine's deadlines.
 
 use super::document::Charter;
-use crate::{Clock, StoreError};
+use crate::{Clock, StoreError, WallTime};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tenure_core::decide::EXPLAINED_FOR;
 use tenure_core::record::{AuthorityRecord, SessionRecord, SessionState};
 use tenure_core::{AuthorityClock, Instant, SessionId};
 
@@ -117,12 +118,22 @@ impl Observed {
             sights.charter = Some(sight);
             if is_gone && !sight.is_own { sight.instant.min(now) } else { sight.instant }
         });
+        let is_long_ago = charter.quarantine_end_ms.is_some_and(|end| {
+            let days = u64::try_from(EXPLAINED_FOR.as_millis()).unwrap_or(u64::MAX);
+            end.saturating_add(days) <= WallTime::now().as_millis()
+        });
+        if is_long_ago {
+            // Whoever is young has seen it a moment ago all the same.
+            record.quarantined_until = record.quarantined_until.filter(|until| !now.reached(until));
+        }
         record
     }
 
-    /// This process has changed the store's own record itself.
-    pub(super) fn made_authority(&self, record: &AuthorityRecord, changed: u64) {
-        if let Some(instant) = record.quarantined_until {
+    /// This process has changed the store's own record itself, in an answer that has just come to what was put together
+    /// then. Until the change was made sessions of the former incarnation were renewed: the quarantine counts from now.
+    pub(super) fn made_authority(&self, record: &AuthorityRecord, then: Instant<AuthorityClock>, changed: u64) {
+        if let (Some(until), Ok(now)) = (record.quarantined_until, self.now()) {
+            let instant = now.after(until.since(&then));
             self.sights().charter = Some(Sight { changed, instant, is_own: true });
         }
     }

@@ -287,12 +287,7 @@ impl<'known> Plan<'known> {
 
     fn authority(&self, record: &AuthorityRecord, job: &Job, addition: &mut Addition) -> Result<(), Wrong> {
         let now = self.observed.now()?;
-        let charter = Charter {
-            part: self.charter.part.clone(),
-            record: record.clone(),
-            quarantine: record.quarantined_until.map(|until| until.since(&now)),
-            is_marked: job.lease.is_some(),
-        };
+        let charter = Charter::new(self.charter.part.clone(), record.clone(), now, job.lease.is_some());
         addition.steps.push(Op::Put { key: self.charter_key.clone(), value: charter.to_text()?, lease: None });
         if job.lease.is_some() {
             addition.steps.push(Op::Put { key: self.space.quarantine(), value: String::new(), lease: job.lease });

@@ -38,7 +38,11 @@ pub(super) async fn read(shared: &Arc<Shared>, keys: &Keys) -> Result<Read, Stor
         let known = shared.known.get(&space.lease(resource))?.entry?;
         document::holder_of(&known.value)
     });
-    let mut with_quarantine = false;
+    let mut with_quarantine =
+        shared.known.get(&shared.charter_key()).and_then(|sight| sight.entry).is_some_and(|entry| {
+            // What cannot be read is told of below.
+            Charter::of(&entry.value).is_ok_and(|charter| is_to_be_looked_for(shared, &charter))
+        });
     for _ in 0..ROUNDS_MAX {
         let facts = facts(shared, wanted(shared, &space, keys, holder, with_quarantine)).await?;
         // After the records.
@@ -50,11 +54,11 @@ pub(super) async fn read(shared: &Arc<Shared>, keys: &Keys) -> Result<Read, Stor
             space = stands;
             continue;
         }
-        if charter.is_marked && charter.quarantine.is_some() && !with_quarantine {
+        if is_to_be_looked_for(shared, &charter) && !with_quarantine {
             with_quarantine = true;
             continue;
         }
-        let is_over = charter.is_marked && facts.get(&space.quarantine()).is_none();
+        let is_over = is_to_be_looked_for(shared, &charter) && facts.get(&space.quarantine()).is_none();
         let lease = keys.resource.as_ref().and_then(|resource| facts.get(&space.lease(resource)));
         let lease = lease.map(|entry| {
             Ok::<_, StoreError>((entry.changed, document::lease_of(&entry.value, shared.observed.clock(), now)?))
@@ -73,7 +77,7 @@ pub(super) async fn read(shared: &Arc<Shared>, keys: &Keys) -> Result<Read, Stor
         let holder = lease.as_ref().map(|(_, lease)| session(lease.session)).transpose()?.flatten().unzip();
         let holdings = keys.session.and_then(|id| facts.get(&space.holdings(id)));
         let authority = shared.observed.authority(&charter, charter_entry.changed, is_over, now);
-        let observed = shared.identity.observed(facts.cluster, &authority.identity);
+        let observed = shared.identity.observed(facts.cluster, &authority);
         let (lease_version, lease) = lease.unzip();
         return Ok(Read {
             view: View {
@@ -98,6 +102,11 @@ pub(super) async fn read(shared: &Arc<Shared>, keys: &Keys) -> Result<Read, Stor
     Err(StoreError::Unavailable("what was to be read changes hands too often: try again".to_owned()))
 }
 
+/// Whether the key of the quarantine says when it is over.
+fn is_to_be_looked_for(shared: &Shared, charter: &Charter) -> bool {
+    charter.is_marked && charter.quarantine.is_some() && shared.observed.is_real()
+}
+
 fn wanted(
     shared: &Shared,
     space: &Keyspace,
@@ -108,7 +117,7 @@ fn wanted(
     let mut wanted = vec![shared.charter_key(), space.head()];
     let mut session = |id: SessionId| {
         wanted.push(space.session(id));
-        if shared.observed.is_real() {
+        if shared.trusts_keys() {
             wanted.push(space.alive(id));
         }
     };
@@ -135,7 +144,7 @@ pub(super) fn session(
 ) -> Result<Option<(u64, SessionRecord)>, StoreError> {
     let Some(entry) = facts.get(&space.session(id)) else { return Ok(None) };
     let (record, lease) = document::session_of(&entry.value)?;
-    let is_gone = lease.is_some() && shared.observed.is_real() && facts.get(&space.alive(id)).is_none();
+    let is_gone = lease.is_some() && shared.trusts_keys() && facts.get(&space.alive(id)).is_none();
     Ok(Some((entry.changed, shared.observed.session(record, entry.changed, is_gone, now))))
 }
 

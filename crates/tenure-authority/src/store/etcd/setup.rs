@@ -61,7 +61,8 @@ async fn create(shared: &Shared, cluster: u64) -> Result<bool, StoreError> {
     let settings = shared.client.settings();
     let identity = named(cluster, None).ok_or_else(|| StoreError::Corrupt("the cluster has no id".to_owned()))?;
     let record = AuthorityRecord::new(identity, settings.new_max_ttl());
-    let charter = Charter { part: FIRST_PART.to_owned(), record, quarantine: None, is_marked: false };
+    let charter =
+        Charter { part: FIRST_PART.to_owned(), record, quarantine: None, quarantine_end_ms: None, is_marked: false };
     let key = shared.charter_key();
     let put = |key, value| Op::Put { key, value, lease: None };
     let txn = Txn {
@@ -72,7 +73,7 @@ async fn create(shared: &Shared, cluster: u64) -> Result<bool, StoreError> {
         ],
         failure: Vec::new(),
     };
-    match shared.client.write(&txn).await {
+    match shared.write(&txn).await {
         Ok(answered) if answered.succeeded => {
             shared.stands_in(&charter);
             Ok(true)

@@ -6,15 +6,16 @@ use super::fault::Fault;
 use super::identity::Identity;
 use super::keys::{self, Keyspace};
 use super::known::Known;
-use super::message::{Answered, Entry, Range, Txn};
+use super::message::{Answered, Compare, Entry, Range, Txn};
 use super::observed::Observed;
 use super::reader::Reads;
+use super::revokes;
 use super::setup;
 use super::writer::Writes;
 use crate::StoreError;
 use crate::store::Wakes;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::OnceCell;
 
 /// One opening of a store.
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     /// The part in which the store stands, as far as this process knows.
     space: Mutex<Keyspace>,
     is_set_up: OnceCell<()>,
+    /// Why the keys of sessions say nothing, if they do not; found once per opening, before the first read.
+    doubt: OnceLock<Option<String>>,
 }
 
 /// Keys as they stood at one moment.
@@ -65,13 +68,35 @@ impl Shared {
             wakes: Wakes::default(),
             space: Mutex::new(space),
             is_set_up: OnceCell::new(),
+            doubt: OnceLock::new(),
         }
     }
 
     /// The part in which the store stands. The first call finds the store, or makes it.
     pub(super) async fn space(&self) -> Result<Keyspace, StoreError> {
-        self.is_set_up.get_or_try_init(|| setup::set_up(self)).await?;
+        let set_up = async {
+            setup::set_up(self).await?;
+            if self.observed.is_real() {
+                let doubt = revokes::doubt(&self.client).await;
+                if let Some(doubt) = &doubt {
+                    tracing::debug!(doubt, "the keys of sessions are not looked at");
+                }
+                let _ = self.doubt.set(doubt);
+            }
+            Ok::<_, StoreError>(())
+        };
+        self.is_set_up.get_or_try_init(|| set_up).await?;
         Ok(self.space.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Whether a session whose key etcd has removed is overdue for whoever has not watched it.
+    pub(super) fn trusts_keys(&self) -> bool {
+        matches!(self.doubt.get(), Some(None))
+    }
+
+    /// Why not, where it could be otherwise.
+    pub(super) fn doubt(&self) -> Option<&str> {
+        self.doubt.get()?.as_deref()
     }
 
     /// The store stands in this part.
@@ -99,6 +124,29 @@ impl Shared {
         let answered = self.client.read(txn).await?;
         self.check(&answered, before);
         Ok(answered)
+    }
+
+    /// Writes, under at least one comparison that the write itself makes untrue. A fault that is certain is.
+    pub(super) async fn write(&self, txn: &Txn) -> Result<Answered, Fault> {
+        match self.client.write(txn).await {
+            Err(fault) if fault.is_full() && !self.still_holds(&txn.compare).await => {
+                Err(Fault::Lost("it is full, and what was to be changed has changed".to_owned()))
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether all of this holds; `false` also when nobody can tell.
+    async fn still_holds(&self, compare: &[Compare]) -> bool {
+        let before = self.identity.highest();
+        let txn = Txn::reading(compare.iter().map(|compare| Range::one(compare.key())));
+        let Ok(answered) = self.client.read(&txn).await else { return false };
+        let holds = |(compare, read): (&Compare, &Vec<Entry>)| match compare {
+            Compare::Changed(_, revision) => read.first().map_or(0, |entry| entry.changed) == *revision,
+            Compare::Value(_, value) => read.first().is_some_and(|entry| entry.value == *value),
+        };
+        let all = compare.iter().zip(&answered.read).all(holds);
+        self.check(&answered, before) && all
     }
 
     /// `false`: it is of another life or cluster than the answers before, and what was known of those is forgotten.

@@ -46,6 +46,13 @@ pub(super) async fn warnings(shared: &Shared) -> Result<Vec<String>, StoreError>
                 .to_owned(),
         );
     }
+    if let Some(doubt) = shared.doubt() {
+        found.push(format!(
+            "{doubt}: etcd before 3.4.31, and 3.5 before 3.5.13, may revoke the lease of a holder that lives. So nobody \
+             looks at those leases, and whoever comes new waits for one ttl before it takes over from a dead holder; \
+             upgrade every member"
+        ));
+    }
     let alarms: Alarms = ask(shared, "/v3/maintenance/alarm", r#"{"action":"GET"}"#).await?;
     for Alarm { alarm } in &alarms.alarms {
         found.push(format!(

@@ -62,6 +62,9 @@ impl Job {
     /// Whether its further conditions hold now, under this version of the store's own record. A renewal that is made
     /// then counts from then.
     fn may_be_made(&mut self, authority: Version, now: Instant<AuthorityClock>) -> bool {
+        if self.swap.made_before().is_some_and(|end| now.reached(&end)) {
+            return false;
+        }
         let Some(terms) = &self.terms else { return true };
         if terms.authority != authority || terms.valid_before.is_some_and(|deadline| now.reached(&deadline)) {
             return false;
@@ -173,7 +176,7 @@ async fn make(shared: &Arc<Shared>, mut jobs: VecDeque<Job>) {
         let Draft { txn, space, now, taken } = draft;
         jobs = later;
         let before = shared.identity.highest();
-        match shared.client.write(&txn).await {
+        match shared.write(&txn).await {
             Ok(answered) => {
                 if !shared.check(&answered, before) {
                     // Another store has answered. It had what this one had, or it would not have made anything.
@@ -186,6 +189,15 @@ async fn make(shared: &Arc<Shared>, mut jobs: VecDeque<Job>) {
                     let keys: Vec<String> = txn.compare.iter().map(|compare| compare.key().to_owned()).collect();
                     shared.learn(&keys, answered);
                     taken.into_iter().rev().for_each(|job| jobs.push_front(job));
+                }
+            }
+            Err(fault) if fault.is_without_lease() => {
+                // It took too long: the records name none, and everybody watches for themselves.
+                for mut job in taken.into_iter().rev() {
+                    if job.is_new_lease {
+                        job.lease = None;
+                    }
+                    jobs.push_front(job);
                 }
             }
             Err(fault @ Fault::Said { .. }) if fault.is_certain() && taken.len() > 1 => {
@@ -231,7 +243,7 @@ async fn draft(
             return Err(VecDeque::new());
         }
     };
-    let stands = shared.identity.stands(&charter.1.record.identity);
+    let stands = shared.identity.stands(&charter.1.record);
     let space = shared.stands_in(&charter.1);
     let version = Version(charter.2);
     let mut plan = Plan::new(&shared.known, &shared.observed, charter, space);
@@ -326,7 +338,7 @@ fn made(shared: &Shared, draft: Draft, answered: &Answered) {
                     holdings = document::holdings_of(text);
                 }
             }
-            Change::Authority(record) => shared.observed.made_authority(record, revision),
+            Change::Authority(record) => shared.observed.made_authority(record, draft.now, revision),
             Change::DropSession(_) | Change::Lease(_) | Change::DropLease(_) => {}
         }
         let outcome = match (&history, holdings) {
