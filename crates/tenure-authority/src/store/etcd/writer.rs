@@ -43,13 +43,13 @@ pub(super) struct Job {
     /// Whether that lease has no key yet.
     pub(super) is_new_lease: bool,
     /// What else must hold, when it was decided on records from memory.
-    terms: Option<Terms>,
+    remembered: Option<Remembered>,
     answer: oneshot::Sender<Made>,
 }
 
 /// The further conditions of a [`Recalled`].
 #[derive(Debug)]
-struct Terms {
+struct Remembered {
     authority: Version,
     valid_before: Option<Instant<AuthorityClock>>,
 }
@@ -65,11 +65,11 @@ impl Job {
         if self.swap.made_before().is_some_and(|end| now.reached(&end)) {
             return false;
         }
-        let Some(terms) = &self.terms else { return true };
-        if terms.authority != authority || terms.valid_before.is_some_and(|deadline| now.reached(&deadline)) {
+        let Some(remembered) = &self.remembered else { return true };
+        if remembered.authority != authority || remembered.valid_before.is_some_and(|deadline| now.reached(&deadline)) {
             return false;
         }
-        let is_judged = terms.valid_before.is_some();
+        let is_judged = remembered.valid_before.is_some();
         if let (true, Change::Session(session)) = (is_judged, &mut self.swap.change) {
             session.deadline = now.after(session.ttl.get());
         }
@@ -101,17 +101,17 @@ pub(super) async fn swap(
 /// Makes a swap under further conditions.
 pub(super) async fn swap_recalled(shared: &Arc<Shared>, recalled: Recalled) -> Made {
     let Recalled { swap, expected, authority, valid_before } = recalled;
-    put(shared, swap, expected, Some(Terms { authority, valid_before })).await
+    put(shared, swap, expected, Some(Remembered { authority, valid_before })).await
 }
 
-async fn put(shared: &Arc<Shared>, swap: Swap, expected: Option<Version>, terms: Option<Terms>) -> Made {
+async fn put(shared: &Arc<Shared>, swap: Swap, expected: Option<Version>, remembered: Option<Remembered>) -> Made {
     let floor = shared.identity.highest();
     shared.space().await?;
     let lease = alive::before(shared, &swap, expected).await?;
     let is_new_lease = lease.is_some();
     let (answer, answered) = oneshot::channel();
     let renews = is_renewal(&swap);
-    let job = Job { swap, expected, floor, lease, is_new_lease, terms, answer };
+    let job = Job { swap, expected, floor, lease, is_new_lease, remembered, answer };
     if shared.writes.put(renews, job) {
         let shared = Arc::clone(shared);
         tokio::spawn(async move { pump(&shared, renews).await });

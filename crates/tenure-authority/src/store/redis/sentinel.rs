@@ -100,8 +100,8 @@ async fn ask_patiently(
     let mut asked = redis::pipe();
     asked.cmd("SENTINEL").arg("MASTER").arg(name);
     asked.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    let said: redis::RedisResult<(HashMap<String, String>, Option<(String, u16)>)> =
-        asked.query_async(&mut connection).await;
+    type Said = (HashMap<String, String>, Option<(String, u16)>);
+    let said: redis::RedisResult<Said> = asked.query_async(&mut connection).await;
     let to = format!("the Sentinel {node}");
     let (fields, address) = match said {
         Err(error) if error.to_string().contains("No such master") => return Ok(None),
