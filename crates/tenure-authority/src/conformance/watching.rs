@@ -22,7 +22,7 @@ pub(super) fn capabilities_are_as_declared(subject: &Subject) {
 /// A wake that was made before the look is told of what happens after it, by any hand and through any process. Its last
 /// hint never says that a free resource is taken.
 pub(super) fn a_watcher_is_told_of_changes(subject: &Subject) {
-    let worker = Worker::open(&subject.store, 1).expect("a session");
+    let worker = Worker::open_long(&subject.store, 1).expect("a session");
     let token = worker.acquire("r", grant_id(1), &[]).expect("a grant").token;
     let Some(mut wake) = subject.store.watch(&resource("r")) else { return };
     // A store may have to connect for it, and tells of that as of a change.
