@@ -7,7 +7,8 @@
 //!   behind in a session: so it works through a pooler that gives a connection to each transaction anew.
 //! * **Batches.** Reads, renewals and other changes wait in a queue each. Whatever waits when the last batch was answered
 //!   goes into the next one: one call, one transaction, one flush of the log. A batch is set-based: its statements do not
-//!   grow in number with what it holds.
+//!   grow in number with what it holds. A renewal or a change of a resource that waits alone has a function of its own,
+//!   without joins, which takes half the time.
 //! * **Steps**, the changes that write a row of the history, come one after the other, by a lock that ends with their
 //!   transaction. So the history's numbers leave no gap, and everything that only steps change stands still while one is
 //!   judged: no other lock is needed, and none can be waited for in a circle.

@@ -10,7 +10,7 @@ use tenure_core::decide::{Change, Swap};
 use tenure_core::record::{AuthorityRecord, Event, Holdings, LeaseRecord, SessionRecord, SessionState};
 use tenure_core::{Actor, AuthorityClock, Instant, ResourceName, SessionId};
 use tokio::sync::oneshot;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::{Kind as TypeKind, ToSql, Type};
 
 /// What came of a change, or why it was certainly not made.
 pub(super) type Made = Result<RecallOutcome, StoreError>;
@@ -87,7 +87,9 @@ impl Job {
 /// The calls.
 #[derive(Debug)]
 pub(super) struct Statements {
+    renewal: String,
     renewals: String,
+    lease: String,
     leases: String,
     sessions: String,
     one: String,
@@ -100,7 +102,9 @@ impl Statements {
             format!("SELECT * FROM {schema}.{function}({})", places.join(", "))
         };
         Self {
+            renewal: call("renew_one", 14),
             renewals: call("renew", 14),
+            lease: call("put_lease", 27),
             leases: call("put_leases", 27),
             sessions: call("put_sessions", 23),
             one: call("change_one", 20),
@@ -110,20 +114,35 @@ impl Statements {
 
 /// The parameters of a call, in their order.
 #[derive(Default)]
-pub(super) struct Parameters<'job>(Vec<(Box<dyn ToSql + Sync + Send + 'job>, Type)>);
+pub(super) struct Parameters<'job> {
+    given: Vec<(Box<dyn ToSql + Sync + Send + 'job>, Type)>,
+    /// What is given of each is one value, and not an array of one.
+    is_alone: bool,
+}
 
 impl<'job> Parameters<'job> {
     pub(super) fn add(&mut self, value: impl ToSql + Sync + Send + 'job, of: Type) {
-        self.0.push((Box::new(value), of));
+        self.given.push((Box::new(value), of));
     }
 
     pub(super) fn as_given(&self) -> Vec<Parameter<'_>> {
-        self.0.iter().map(|(value, of)| (value.as_ref() as &(dyn ToSql + Sync), of.clone())).collect()
+        self.given.iter().map(|(value, of)| (value.as_ref() as &(dyn ToSql + Sync), of.clone())).collect()
     }
 
-    /// One array of a value of each.
+    /// One array of a value of each, of this type.
     pub(super) fn each<Of, T: ToSql + Sync + Send + 'job>(&mut self, all: &[Of], value: impl Fn(&Of) -> T, of: Type) {
-        self.add(all.iter().map(value).collect::<Vec<_>>(), of);
+        self.all(all.iter().map(value).collect(), of);
+    }
+
+    fn all<T: ToSql + Sync + Send + 'job>(&mut self, mut values: Vec<T>, of: Type) {
+        if self.is_alone
+            && let TypeKind::Array(alone) = of.kind()
+            && let Some(value) = values.pop()
+        {
+            self.add(value, alone.clone());
+        } else {
+            self.add(values, of);
+        }
     }
 
     fn conditions(&mut self, jobs: &'job [Job]) {
@@ -159,11 +178,11 @@ impl<'job> Parameters<'job> {
             cuts.push(cut);
             forgotten.push(gone);
         }
-        self.add(outcomes, Type::TEXT_ARRAY);
-        self.add(cuts, Type::INT8_ARRAY);
-        self.add(forgotten, Type::TEXT_ARRAY);
+        self.all(outcomes, Type::TEXT_ARRAY);
+        self.all(cuts, Type::INT8_ARRAY);
+        self.all(forgotten, Type::TEXT_ARRAY);
         let sinks = leases.iter().map(|lease| row::sinks_to(&lease.sinks)).collect::<Result<Vec<_>, _>>()?;
-        self.add(sinks, Type::TEXT_ARRAY);
+        self.all(sinks, Type::TEXT_ARRAY);
         let marks: Vec<_> = leases.iter().map(|lease| halves(mark(lease))).collect();
         self.each(&marks, |mark| mark.0, Type::INT8_ARRAY);
         self.each(&marks, |mark| mark.1, Type::INT8_ARRAY);
@@ -203,8 +222,9 @@ pub(super) async fn make(
 ) -> Result<Vec<Option<RecallOutcome>>, Fault> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let seen = server.time.seen();
-    let mut parameters = Parameters::default();
     let kind = first.kind();
+    let is_alone = jobs.len() == 1 && matches!(kind, Kind::Renewal | Kind::Lease);
+    let mut parameters = Parameters { is_alone, ..Parameters::default() };
     if kind == Kind::Renewal {
         parameters.add(lane == Lane::Held, Type::BOOL);
     }
@@ -215,14 +235,14 @@ pub(super) async fn make(
             parameters.each(&sessions, |session| Bits(session.id.bits()), Type::BYTEA_ARRAY);
             parameters.conditions(jobs);
             parameters.sessions(&sessions);
-            &statements.renewals
+            if is_alone { &statements.renewal } else { &statements.renewals }
         }
         Kind::Lease => {
             let leases: Vec<_> = jobs.iter().filter_map(Job::lease).collect();
             parameters.conditions(jobs);
             parameters.leases(&leases).map_err(Fault::Certain)?;
             parameters.transitions(jobs);
-            &statements.leases
+            if is_alone { &statements.lease } else { &statements.leases }
         }
         Kind::Session => {
             let sessions: Vec<_> = jobs.iter().filter_map(Job::session).collect();

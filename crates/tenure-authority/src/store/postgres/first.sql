@@ -219,6 +219,144 @@ BEGIN
     END IF;
 END $$;
 
+-- One renewal, as `renew` makes many: most calls are of one, and none of them pays for joins.
+CREATE FUNCTION {schema}.renew_one(
+    _waits boolean, _seen_ns bigint, _id bytea, _expected bigint, _relies_on bytea, _authority bigint, _valid_before_ns bigint,
+    _owner_name text, _owner_instance bytea, _on_this_host boolean, _ttl_ns bigint, _deadline_ns bigint, _renew_seq bigint,
+    _incarnation bigint
+) RETURNS TABLE (place bigint, version bigint, now_ns bigint, newest bigint, high bigint, low bigint)
+LANGUAGE plpgsql VOLATILE {planning_one} SET lock_timeout = '{lock_timeout}' AS $$
+#variable_conflict use_column
+DECLARE
+    s {schema}.session;
+    now record;
+BEGIN
+    PERFORM {schema}.begin_change();
+    place := 1;
+    IF _waits THEN
+        SELECT * INTO s FROM {schema}.session WHERE id = _id FOR NO KEY UPDATE;
+    ELSE
+        SELECT * INTO s FROM {schema}.session WHERE id = _id FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            RETURN QUERY
+            SELECT 1::bigint, NULL::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint FROM {schema}.session WHERE id = _id;
+        END IF;
+    END IF;
+    IF s.version IS DISTINCT FROM _expected THEN
+        RETURN;
+    END IF;
+    now_ns := {schema}.now_ns(_seen_ns);
+    SELECT m.version, m.identity = {schema}.identity() AS is_itself,
+        _relies_on IS NULL OR r.id IS NOT NULL AND r.ended IS NULL AND r.incarnation = m.incarnation AS stands,
+        coalesce((SELECT n.number FROM {schema}.history n ORDER BY n.number DESC LIMIT 1), 0) AS newest, f.high, f.low
+    INTO now
+    FROM {schema}.meta m
+        LEFT JOIN {schema}.session r ON r.id = _relies_on
+        LEFT JOIN {schema}.holding f ON f.session_id = _id
+    WHERE m.single;
+    IF now.is_itself AND now.stands AND (_authority IS NULL OR _authority = now.version)
+        AND (_valid_before_ns IS NULL OR now_ns < _valid_before_ns)
+    THEN
+        version := _expected + 1;
+        newest := now.newest;
+        high := coalesce(now.high, 0);
+        low := coalesce(now.low, 0);
+        UPDATE {schema}.session SET
+            owner_name = _owner_name, owner_instance = _owner_instance, on_this_host = _on_this_host, ttl_ns = _ttl_ns,
+            deadline_ns = CASE WHEN _valid_before_ns IS NULL THEN _deadline_ns ELSE renew_one.now_ns + s.ttl_ns END,
+            renew_seq = _renew_seq, incarnation = _incarnation, ended = NULL, ended_at_ns = NULL,
+            version = renew_one.version
+        WHERE id = _id;
+        RETURN NEXT;
+    END IF;
+END $$;
+
+-- A grant comes to the fingerprint of a session, or goes. One of a session that was swept is not kept when it is empty.
+CREATE FUNCTION {schema}.toggle(_session_id bytea, _high bigint, _low bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    is_empty boolean;
+BEGIN
+    UPDATE {schema}.holding SET high = high # _high, low = low # _low WHERE session_id = _session_id
+    RETURNING high = 0 AND low = 0 INTO is_empty;
+    IF NOT FOUND THEN
+        INSERT INTO {schema}.holding VALUES (_session_id, _high, _low);
+    ELSIF is_empty AND NOT EXISTS (SELECT FROM {schema}.session WHERE id = _session_id) THEN
+        DELETE FROM {schema}.holding WHERE session_id = _session_id;
+    END IF;
+END $$;
+
+-- One change of a resource, as `put_leases` makes many.
+CREATE FUNCTION {schema}.put_lease(
+    _seen_ns bigint, _expected bigint, _relies_on bytea, _authority bigint, _valid_before_ns bigint,
+    _resource text, _epoch bigint, _grant_id bytea, _session_id bytea, _owner_name text, _owner_instance bytea,
+    _since_ns bigint, _phase text, _outcome text, _cut bigint, _forgotten text, _sinks text, _mark_high bigint,
+    _mark_low bigint,
+    _at_ns bigint, _event text, _of_resource text, _of_session bytea, _of_epoch bigint, _of_grant bytea,
+    _actor text, _why text
+) RETURNS TABLE (place bigint, version bigint, now_ns bigint, newest bigint)
+LANGUAGE plpgsql VOLATILE {planning_one} SET lock_timeout = '{lock_timeout}' AS $$
+#variable_conflict use_column
+DECLARE
+    l {schema}.lease;
+    now record;
+BEGIN
+    SELECT * INTO l FROM {schema}.lease WHERE resource = _resource FOR NO KEY UPDATE;
+    IF l.version IS DISTINCT FROM _expected THEN
+        RETURN;
+    END IF;
+    PERFORM {schema}.begin_step();
+    now_ns := {schema}.now_ns(_seen_ns);
+    SELECT m.version, m.versions_dropped, m.identity = {schema}.identity() AS is_itself,
+        _relies_on IS NULL OR r.id IS NOT NULL AND r.ended IS NULL AND r.incarnation = m.incarnation AS stands,
+        coalesce((SELECT n.number FROM {schema}.history n ORDER BY n.number DESC LIMIT 1), 0) AS newest
+    INTO now
+    FROM {schema}.meta m LEFT JOIN {schema}.session r ON r.id = _relies_on
+    WHERE m.single;
+    IF now.is_itself AND now.stands AND (_authority IS NULL OR _authority = now.version)
+        AND (_valid_before_ns IS NULL OR now_ns < _valid_before_ns)
+    THEN
+        version := coalesce(_expected, now.versions_dropped) + 1;
+        IF _expected IS NULL THEN
+            INSERT INTO {schema}.lease VALUES (_resource, _epoch, _grant_id, _session_id, _owner_name, _owner_instance,
+                _since_ns, _phase, _outcome, _cut, _forgotten, _sinks, put_lease.version, _mark_high, _mark_low)
+            ON CONFLICT DO NOTHING;
+        ELSE
+            UPDATE {schema}.lease SET
+                epoch = _epoch, grant_id = _grant_id, session_id = _session_id, owner_name = _owner_name,
+                owner_instance = _owner_instance, since_ns = _since_ns, phase = _phase, outcome = _outcome, cut = _cut,
+                forgotten = _forgotten, sinks = _sinks, version = put_lease.version, mark_high = _mark_high,
+                mark_low = _mark_low
+            WHERE resource = _resource;
+        END IF;
+        IF NOT FOUND THEN
+            RETURN;
+        END IF;
+        -- A grant that stays goes and comes.
+        IF l.session_id = _session_id THEN
+            l.mark_high := l.mark_high # _mark_high;
+            l.mark_low := l.mark_low # _mark_low;
+            _mark_high := 0;
+            _mark_low := 0;
+        END IF;
+        IF l.mark_high <> 0 OR l.mark_low <> 0 THEN
+            PERFORM {schema}.toggle(l.session_id, l.mark_high, l.mark_low);
+        END IF;
+        IF _mark_high <> 0 OR _mark_low <> 0 THEN
+            PERFORM {schema}.toggle(_session_id, _mark_high, _mark_low);
+        END IF;
+        newest := now.newest;
+        IF _event IS NOT NULL THEN
+            newest := newest + 1;
+            INSERT INTO {schema}.history (number, at_ns, event, resource, session_id, epoch, grant_id, actor, why)
+            VALUES (newest, _at_ns, _event, _of_resource, _of_session, _of_epoch, _of_grant, _actor, _why);
+        END IF;
+        PERFORM pg_notify('tenure_{schema}', CASE WHEN _phase IN ('sealing', 'held') THEN 't' ELSE 'f' END || w.resource)
+        FROM {schema}.waiter w WHERE w.resource = _resource AND w.until_ns > put_lease.now_ns;
+        place := 1;
+        RETURN NEXT;
+    END IF;
+END $$;
+
 -- Changes of resources, each of another one. Only those that were made come back.
 CREATE FUNCTION {schema}.put_leases(
     _seen_ns bigint, _expected bigint[], _relies_on bytea[], _authority bigint[], _valid_before_ns bigint[],
@@ -405,8 +543,7 @@ BEGIN
         UPDATE {schema}.meta SET versions_dropped = expected WHERE meta.single AND meta.versions_dropped < expected;
     END IF;
     IF dropped.mark_high <> 0 OR dropped.mark_low <> 0 THEN
-        UPDATE {schema}.holding f SET high = f.high # dropped.mark_high, low = f.low # dropped.mark_low
-        WHERE f.session_id = dropped.session_id;
+        PERFORM {schema}.toggle(dropped.session_id, dropped.mark_high, dropped.mark_low);
     END IF;
     DELETE FROM {schema}.holding f
     WHERE f.session_id = coalesce(drop_session, dropped.session_id) AND f.high = 0 AND f.low = 0

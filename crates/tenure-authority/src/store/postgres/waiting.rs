@@ -5,7 +5,7 @@
 //! that are under way, and looks then: a step that begins later finds it.
 //!
 //! Listening needs a connection that is one session for good. Behind a pooler that gives one to each transaction it is not
-//! to be had, which a notification to itself tells. Then there is no waking, and whoever waits looks again after a while.
+//! to be had, which a notification to itself tells. Then whoever waits is told each second that it may have missed something.
 
 use super::fault::Fault;
 use super::link::{Lane, Server, Wire, connect};
@@ -53,8 +53,11 @@ const AGAIN: Duration = Duration::from_secs(20);
 /// How long a notification to itself may take.
 const ECHO: Duration = Duration::from_secs(3);
 
-/// How long nobody tries again where there is no listening.
-const DEAF: Duration = Duration::from_secs(60);
+/// How often those who wait are told, where there is no listening, that they may have missed something.
+const DEAF: Duration = Duration::from_secs(1);
+
+/// After how many times listening is tried again there.
+const DEAF_TIMES: usize = 60;
 
 /// How long nobody tries again after the connection broke.
 const BROKEN: Duration = Duration::from_millis(500);
@@ -151,19 +154,21 @@ impl Drop for Ear {
 async fn serve(ear: Ear) {
     let waiting = &ear.0;
     while waiting.watched(false).is_some() {
-        let pause = match listen(waiting).await {
+        let (pause, times) = match listen(waiting).await {
             Ok(()) => continue,
             Err(Ended::Deaf) => {
                 tracing::info!(store = %waiting.server.place, "no notifications come through: waiters look again instead");
-                DEAF
+                (DEAF, DEAF_TIMES)
             }
             Err(Ended::Broken(error)) => {
                 tracing::debug!(%error, "listening for changes has ended");
-                BROKEN
+                (BROKEN, 1)
             }
         };
-        waiting.wakes.tell_all();
-        let _ = tokio::time::timeout(pause, std::future::pending::<()>()).await;
+        for _ in 0..times {
+            waiting.wakes.tell_all();
+            let _ = tokio::time::timeout(pause, std::future::pending::<()>()).await;
+        }
     }
 }
 

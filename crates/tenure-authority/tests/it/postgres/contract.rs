@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use tenure_authority::Store;
 use tenure_authority::conformance::{Subject, run_all};
+use tenure_servers::postgres::psql;
 use tenure_servers::{PgBouncer, Postgres};
 
 /// Gives each clause a new schema of the database.
@@ -21,6 +22,35 @@ fn clauses(database: &str, make: impl Fn(&str) -> Arc<dyn Store>) {
 #[test]
 fn the_postgres_store_keeps_the_contract() {
     clauses(&Postgres::shared().database(), store);
+}
+
+/// What is changed alone has functions of its own in the server. Here the functions of many do it.
+#[test]
+fn the_functions_of_many_keep_the_contract() {
+    let database = Postgres::shared().database();
+    clauses(&database, |url| {
+        let store = store(url);
+        super::looked(&store).expect("a new store");
+        let schema = url.split(['=', '&']).nth(1).expect("the schema comes first");
+        for (one, many, alone) in [("put_lease", "put_leases", 1), ("renew_one", "renew", 2)] {
+            let ask = |sql: &str| {
+                psql(&database, &format!("select {sql} from pg_proc where oid = '{schema}.{one}'::regproc"))
+                    .expect("SQL")
+            };
+            let count: usize = ask("pronargs").parse().expect("a number");
+            let given = |n| if n <= alone { format!("${n}") } else { format!("array[${n}]") };
+            let given: Vec<_> = (1..=count).map(given).collect();
+            let sql = format!(
+                "create or replace function {schema}.{one}({}) returns {} language sql as \
+                 'select * from {schema}.{many}({})'",
+                ask("pg_get_function_arguments(oid)"),
+                ask("pg_get_function_result(oid)"),
+                given.join(", ")
+            );
+            psql(&database, &sql).expect("SQL");
+        }
+        store
+    });
 }
 
 /// Each transaction may run on another connection of the server, and nothing stays in a session.

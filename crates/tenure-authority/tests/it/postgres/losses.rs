@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
 use tenure_authority::store::{Import, Source, connect_on};
-use tenure_authority::{AuthorityError, BootClock, Clock, HistoryQuery, Read, Store, StoreError, SwapOutcome};
+use tenure_authority::{AuthorityError, BootClock, Clock, HistoryQuery, Read, StoreError, SwapOutcome};
 use tenure_core::Actor;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
 use tenure_core::record::{Event, SessionRecord, Transition};
@@ -53,14 +53,17 @@ fn closing(read: &Read) -> (SessionRecord, SessionRecord, Swap) {
     (before, closed, swap)
 }
 
-/// A server on which commits over new connections to the database wait for a standby that never comes.
-fn waiting_for_nobody() -> (Postgres, String, Arc<dyn Store>) {
+/// A server whose commits can be made to wait for a standby that never comes.
+fn without_its_standby() -> (Postgres, String) {
     let server = Postgres::options().conf("synchronous_standby_names = 'nobody'").synchronous_commit("local").start();
     let database = server.database();
-    let here = made(&database);
+    (server, database)
+}
+
+/// From now on, commits over new connections to the database wait for it.
+fn wait_for_it(server: &Postgres, database: &str) {
     let name = database.rsplit('/').next().expect("a name");
     server.psql(&format!("alter database {name} set synchronous_commit = on"));
-    (server, database, here)
 }
 
 /// The process of the server that has committed and waits for the standby.
@@ -73,8 +76,9 @@ fn committing(server: &Postgres) -> String {
 /// which were taken for a refusal. The change stood.
 #[test]
 fn a_server_that_dies_behind_a_pooler_after_the_commit_leaves_it_unknown() {
-    let (server, database, here) = waiting_for_nobody();
-    let worker = Worker::open_for(LONG, here, 1, false);
+    let (server, database) = without_its_standby();
+    let worker = Worker::open_for(LONG, made(&database), 1, false);
+    wait_for_it(&server, &database);
     let pooler = PgBouncer::start(&server);
     let store = store(&pooler.url_of(&database));
     let read = super::session(&store, worker.session);
@@ -94,8 +98,9 @@ fn a_server_that_dies_behind_a_pooler_after_the_commit_leaves_it_unknown() {
 /// The runtime of the connections ended while the server committed an import. It was said that nothing was imported.
 #[test]
 fn an_import_whose_runtime_ends_during_the_commit_is_unknown() {
-    let (server, database, here) = waiting_for_nobody();
-    let authority = super::looked(&here).expect("a read").view.authority;
+    let (server, database) = without_its_standby();
+    let authority = super::looked(&made(&database)).expect("a read").view.authority;
+    wait_for_it(&server, &database);
     let source = Source {
         identity: authority.identity,
         incarnation: authority.incarnation,
@@ -144,7 +149,7 @@ fn a_grant_whose_answer_is_lost_is_granted_once() {
     made(&database);
     let store = store(&proxy.url(&database));
     let worker = Worker::open_for(LONG, Arc::clone(&store), 1, false);
-    proxy.drop_answer_to(b"put_leases");
+    proxy.drop_answer_to(b"put_lease");
     let token = match worker.ask(&worker.acquiring("r", grant(1))) {
         Ok(Ok(Reply::Granted(granted))) => granted.token,
         other => panic!("{other:?}"),
