@@ -45,13 +45,14 @@ fn a_name_that_no_sentinel_knows() {
 #[test]
 fn a_former_primary_that_goes_on_is_left() {
     let primary = Redis::start();
-    let _replica = primary.replica();
+    let replica = primary.replica();
     let sentinels = watched(&primary);
     let store = open(&fresh(&format!("{}?timeout=2s", url(&sentinels)))).expect("an address");
     let worker = Worker::open(Arc::clone(&store), 1, false);
     worker.acquire("r", grant(1));
     let before = read(&store).view.observed;
-    primary.wait_for(1);
+    let size = |server: &Redis| server.cli(&["dbsize"]);
+    eventually("the replica has everything", || (size(&replica) == size(&primary)).then_some(()));
     primary.pause();
     let _new = sentinels.wait_for_change(primary.addr());
     primary.resume();
