@@ -1,6 +1,6 @@
 use super::Subject;
 use super::records::{Worker, grant, grant_id, held, session, session_id, swap};
-use crate::store::{SwapOutcome, TimeSource, Version};
+use crate::store::{SwapOutcome, Version};
 use std::collections::BTreeSet;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
 use tenure_core::record::{EndReason, Event, Holdings, LeaseRecord, Phase};
