@@ -72,8 +72,8 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///     changes may have been missed. It may be told without a change. Its hints come in the order of the changes, and the
 ///     last one is [`Hint::Taken`] only if a grant stood on the resource after the last change that it told of.
 /// 15. **In time.** A swap with a [`Swap::made_before`] is made only while the store's clock lies before it; otherwise it is
-///     [`SwapOutcome::Changed`]. A store whose time is [`TimeSource::Observed`] counts a quarantine from its making, and
-///     has no need of it.
+///     [`SwapOutcome::Changed`]. A store whose time is [`TimeSource::Observed`] cannot tell when it makes a swap: it looks
+///     at the clock right before, and counts a quarantine from after its making.
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// Reads what a request needs.
     ///

@@ -1,6 +1,6 @@
 use super::Subject;
 use super::records::{Worker, grant, grant_id, held, session, session_id, swap};
-use crate::store::{SwapOutcome, TimeSource, Version};
+use crate::store::{SwapOutcome, Version};
 use std::collections::BTreeSet;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
 use tenure_core::record::{EndReason, Event, Holdings, LeaseRecord, Phase};
@@ -171,7 +171,7 @@ pub(super) fn a_renewal_and_a_grant_do_not_disturb_each_other(subject: &Subject)
 /// A quarantine is counted from the reading that it was decided on, and sessions of the former incarnation are renewed
 /// until it is made: one that comes late would end while their holders still believe.
 pub(super) fn a_quarantine_that_comes_late_is_decided_anew(subject: &Subject) {
-    if !subject.exact || subject.store.capabilities().clock == TimeSource::Observed {
+    if !subject.exact {
         return;
     }
     let read = subject.read(&Keys::default());

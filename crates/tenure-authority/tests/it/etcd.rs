@@ -1,8 +1,10 @@
 //! The store in etcd, on real servers.
 
+mod between;
 mod contract;
 mod expiry;
 mod faults;
+mod late;
 mod recalling;
 mod sharing;
 mod tls;

@@ -119,6 +119,7 @@ impl Client {
     /// Begins an answer that has no end, from the member that answered last.
     pub(super) async fn stream(&self, path: &str, body: String) -> Result<reqwest::Response, Fault> {
         let at = self.at.load(Ordering::Relaxed);
+        self.login(at).await?;
         let sent = tokio::time::timeout(ATTEMPT, self.request(at, path, body).send()).await;
         let answer = match sent {
             Ok(sent) => sent.map_err(|error| Fault::of(&error)),
@@ -128,9 +129,18 @@ impl Client {
             Ok(response) if response.status().is_success() => Ok(response),
             Ok(response) => {
                 let status = response.status();
-                Err(self.turn(at, self.said(status, &response.text().await.unwrap_or_default())))
+                let fault = self.said(status, &response.text().await.unwrap_or_default());
+                self.forget_token(&fault);
+                Err(self.turn(at, fault))
             }
             Err(fault) => Err(self.turn(at, fault)),
+        }
+    }
+
+    /// The next one logs in again when the token's time is over.
+    fn forget_token(&self, fault: &Fault) {
+        if fault.is_unauthenticated() {
+            *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
     }
 
@@ -140,7 +150,7 @@ impl Client {
         match self.once(at, path, body).await {
             // The token's time is over; nothing was done under it.
             Err(fault) if fault.is_unauthenticated() && self.settings.user.is_some() && !is_first => {
-                *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                self.forget_token(&fault);
                 self.login(at).await?;
                 self.once(at, path, body).await
             }

@@ -43,6 +43,10 @@ impl Settings {
         const RIGHT: &str = "write etcd://HOST:PORT,HOST:PORT (or etcds:// for TLS)";
         let (scheme, rest) = url.split_once("://").ok_or(RIGHT)?;
         let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        if parameters.contains('@') {
+            // What looks like a parameter may be the end of a password: it is not repeated.
+            return Err("there is an `@` after a `?`: write a `?` in a password as %3F, and an `@` as %40".to_owned());
+        }
         let (user, hosts) = match place.rsplit_once('@') {
             Some((user, hosts)) => (Some(user), hosts),
             None => (None, place),

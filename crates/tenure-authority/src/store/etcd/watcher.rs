@@ -9,7 +9,7 @@ use super::message::{Header, KeyValue, Range, end_of};
 use super::shared::Shared;
 use crate::store::Hint;
 use serde::Deserialize;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 use tenure_core::{ResourceName, SessionId};
 
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) async fn listen(shared: Weak<Shared>) {
     // The first stream begins later than the first wake was asked for.
     let mut next = None;
-    while let Some(shared) = shared.upgrade() {
+    while shared.strong_count() > 0 {
         match Box::pin(stream(&shared, next)).await {
             Ok(revision) => next = Some(revision + 1),
             Err(fault) => {
@@ -65,11 +65,16 @@ struct Event<'a> {
 
 /// Tells of what happens, from a revision on, until nothing happens for a while. `None`: from now on, and changes may
 /// have been missed. Returns the last revision.
-async fn stream(shared: &Arc<Shared>, from: Option<u64>) -> Result<u64, Fault> {
+///
+/// While it waits it does not keep the store: whoever has dropped that has closed it.
+async fn stream(store: &Weak<Shared>, from: Option<u64>) -> Result<u64, Fault> {
+    let closed = || Fault::Lost("the store is closed".to_owned());
+    let shared = store.upgrade().ok_or_else(closed)?;
     let space = shared.space().await.map_err(|error| Fault::Lost(error.to_string()))?;
-    let (body, streams) = request(shared, &space, from);
+    let (body, streams) = request(&shared, &space, from);
     let mut response = shared.client.stream("/v3/watch", body).await?;
     let (mut text, mut created, mut last) = (Vec::new(), 0, from.map_or(0, |from| from - 1));
+    drop(shared);
     loop {
         let piece = match tokio::time::timeout(SILENCE, response.chunk()).await {
             Ok(piece) => piece.map_err(|error| Fault::of(&error))?,
@@ -77,6 +82,7 @@ async fn stream(shared: &Arc<Shared>, from: Option<u64>) -> Result<u64, Fault> {
             Err(_) => return Err(Fault::Lost("no watch was made".to_owned())),
         };
         let Some(piece) = piece else { return Err(Fault::Lost("it has ended".to_owned())) };
+        let shared = store.upgrade().ok_or_else(closed)?;
         text.extend_from_slice(&piece);
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = text.drain(..=end).collect();
@@ -98,7 +104,7 @@ async fn stream(shared: &Arc<Shared>, from: Option<u64>) -> Result<u64, Fault> {
             }
             last = last.max(revision);
             for event in &told.events {
-                if tell(shared, &space, event) {
+                if tell(&shared, &space, event) {
                     // The store has moved to another part.
                     return Err(Fault::Lost("the store's own record has changed".to_owned()));
                 }

@@ -1,5 +1,6 @@
 //! Sessions end by watching: no two machines have one clock.
 
+use super::between::Between;
 use super::{fresh, fresh_on, made};
 use crate::world::{ManualClock, TTL, Worker, grant, resource};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,15 +45,18 @@ fn each_machine_counts_on_its_own_clock() {
     assert!(matches!(a.renew(1), Err(Refusal::SessionEnded { .. })), "though its own clock has not moved");
 }
 
+/// A server that removes keys in time, whatever its own version is.
+const IN_TIME: &str = "3.5.13";
+
 /// A command that has just been started has seen nothing. A key that etcd removes when the holder falls silent tells it
 /// that nobody need wait any more; without it, whoever is new would wait for one ttl each time.
 #[test]
 fn a_dead_holder_is_known_to_whoever_comes_later() {
-    let url = fresh("");
-    let ttl = Duration::from_mins(1);
+    let server = Etcd::start();
+    let url = fresh_on(&Between::telling_version(&server, IN_TIME).url(), "");
     let short = Worker::open_for(Duration::from_secs(1), made(&url, REAL), 1, false);
     short.acquire("short", grant(1));
-    let long = Worker::open_for(ttl, made(&url, REAL), 2, false);
+    let long = Worker::open_for(Duration::from_mins(1), made(&url, REAL), 2, false);
     long.acquire("long", grant(2));
     assert!(!is_overdue(&*made(&url, REAL), "short"), "its holder may believe still");
     // Each time by one that has never seen it before.
@@ -67,18 +71,43 @@ fn a_dead_holder_is_known_to_whoever_comes_later() {
 #[test]
 fn a_renewal_keeps_the_key_and_brings_it_back() {
     let server = Etcd::start();
-    let url = fresh_on(&server.url(), "");
+    let url = fresh_on(&Between::telling_version(&server, IN_TIME).url(), "");
     let a = Worker::open_for(Duration::from_mins(1), made(&url, REAL), 1, false);
     a.acquire("r", grant(1));
     a.renew(0).expect("a renewal");
     assert!(!is_overdue(&*made(&url, REAL), "r"));
+    revoke(&server);
+    assert!(is_overdue(&*made(&url, REAL), "r"));
+    a.renew(1).expect("nobody has ended it");
+    assert!(!is_overdue(&*made(&url, REAL), "r"));
+}
+
+/// The disk of a leader hung for a ttl, and its order to revoke a lease came after the next leader had kept it alive: the
+/// key of a living holder is gone. Where a member's version lets that happen nobody looks at the key.
+#[test]
+fn a_server_that_may_revoke_too_early_is_not_believed() {
+    let server = Etcd::start();
+    let url = fresh_on(&Between::telling_version(&server, IN_TIME).url(), "");
+    let a = Worker::open_for(Duration::from_mins(1), made(&url, REAL), 1, false);
+    a.acquire("r", grant(1));
+    revoke(&server);
+    assert!(is_overdue(&*made(&url, REAL), "r"));
+    let (_, name) = url.split_once('?').expect("a name");
+    let old = made(&format!("{}?{name}", Between::telling_version(&server, "3.5.12").url()), REAL);
+    assert!(!is_overdue(&*old, "r"), "it has seen nothing for a ttl yet");
+    let warned = block_on(old.warnings()).expect("the warnings");
+    assert!(warned.iter().any(|warning| warning.contains("etcd 3.5.12") && warning.contains("upgrade")), "{warned:?}");
+    // It makes no key of its own either.
+    Worker::open_for(Duration::from_mins(1), old, 2, false).acquire("s", grant(2));
+    assert!(!server.ctl(&["get", "", "--prefix", "--keys-only"]).contains("/alive/"));
+}
+
+/// Revokes the one lease.
+fn revoke(server: &Etcd) {
     let leases = server.ctl(&["lease", "list", "-w", "fields"]);
     let lease = leases.lines().find_map(|line| line.trim().strip_prefix("\"ID\" : ")).expect("a lease").to_owned();
     let lease = format!("{:x}", lease.trim().parse::<i64>().expect("a number"));
     server.ctl(&["lease", "revoke", &lease]);
-    assert!(is_overdue(&*made(&url, REAL), "r"));
-    a.renew(1).expect("nobody has ended it");
-    assert!(!is_overdue(&*made(&url, REAL), "r"));
 }
 
 /// etcd begins every lease anew when its leader changes, so that a holder that died during a storm of elections would

@@ -24,7 +24,7 @@ fn refused(url: &str) -> StoreError {
     }
 }
 
-fn granting(worker: &Worker, name: &str, n: u64) -> Swap {
+pub(super) fn granting(worker: &Worker, name: &str, n: u64) -> Swap {
     let read = block_on(worker.authority.store().read(&Keys { session: Some(worker.session), ..Keys::default() }));
     let read = read.expect("a read");
     let session = read.view.caller.expect("a session");

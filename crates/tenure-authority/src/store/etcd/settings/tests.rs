@@ -32,6 +32,8 @@ fn what_is_wrong_is_said_and_no_password_is_shown() {
         ("etcd://a?max_ttl=5", "max_ttl"),
         ("etcd://secret@a", "a user needs a password"),
         ("etcd://me:secret@a?create=maybe", "create"),
+        ("etcd://me:x?:secret@a", "%3F"),
+        ("etcd://me:x?:secret=y@a?name=z", "%3F"),
     ] {
         let said = refused(url);
         assert!(said.contains(why) || (why == "max_ttl" && !said.is_empty()), "{url}: {said}");
