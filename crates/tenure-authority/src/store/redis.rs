@@ -42,13 +42,14 @@ use writer::Writer;
 ///   script off in its middle; each new connection asks for all rights first, and that one is given up.
 /// * **Changes share scripts.** Those that come while a script is under way are the next one's, up to 256, each judged
 ///   alone. With `appendfsync always` they share its saving.
-/// * **Keys.** All have the hash tag `{NAME}`: `store` (its own record), `leases` and `sessions` (hashes of records, each
-///   with its version in front), `names` (in order), `held:SESSION` (what stands on it), `holdings` (the fingerprints,
-///   apart from the sessions, so that a renewal is one small record whatever stands on it), `live`, `former` and `ended`
-///   (sessions by deadline; those of a former incarnation; by end), `history` (a list), `grants` (every grant that was
-///   ever given). Each has a mark of an empty name (in `history`: a first row), so that none is ever absent: when one is,
-///   the store is damaged, and nothing is read or changed. Records are JSON, for people as well: `HGETALL {tenure}:leases`. `history` and `grants` grow for ever,
-///   and a server keeps them in memory: some 300 bytes a transition.
+/// * **Keys.** All have the hash tag `{NAME}`: `store` (its own record), `leases` and `sessions` (hashes of records,
+///   each with its version in front), `names` (in order), `held:SESSION` (what stands on it), `holdings` (the
+///   fingerprints, apart from the sessions, so that a renewal is one small record whatever stands on it), `live`,
+///   `former` and `ended` (sessions by deadline; those of a former incarnation; by end), `history` (a list), `grants`
+///   (every grant that was ever given). Each has a mark of an empty name (in `history`: a first row), so that none is
+///   ever absent: when one is, the store is damaged; a reading looks at all, a change at those that it touches. Records are JSON, for people as
+///   well: `HGETALL {tenure}:leases`. `history` and `grants` grow for ever, and a server keeps them in memory: some 300
+///   bytes a transition.
 /// * **Time** is the server's `TIME`, read in the script. When it was set back by at most a second it stands still, and a
 ///   session may end earlier by as much; further back is [`StoreError::ClockWentBack`], until it has caught up or the
 ///   server is started again.
@@ -57,7 +58,7 @@ use writer::Writer;
 ///
 /// # Which store it is
 ///
-/// The identity is the server's replication id (`master_replid`), which each script reads; it costs a script some two
+/// The identity is the server's replication id (`master_replid`), which each script reads; it costs a script four to ten
 /// microseconds of the server's time. Whatever may have lost a change gives a server another one, and the authority
 /// quarantines for `max_ttl` (ten minutes, unless the store was made with another): so give a store the shortest
 /// `max_ttl` that its holders can do with. Seen on Redis 7.0:
@@ -84,14 +85,15 @@ use writer::Writer;
 ///
 /// * **A failover may lose the last changes**: replication is asynchronous. It is noticed by the identity. With
 ///   `replicas=N` a change counts as made once `WAIT` says that N replicas have it in memory. One that they do not have
-///   in time, or whose answer is lost, is *unknown* and not refused, since it may stand on the primary. From its sending
-///   until they have it this store answers no reading, so that nobody resolves the unknown by what a failover would
-///   undo. Other processes may read it earlier. Calls of one process wait behind a `WAIT`.
-/// * **A former primary that goes on living** (it was stopped, or is cut off with us) takes changes for as long as it is
-///   not told. Under Sentinel, a connection in use is checked every second against the newest configuration among the
-///   Sentinels that answer (one that was away and answers alone is believed), and one that was quiet is checked before its next use; so such changes last for about two seconds. When no
-///   Sentinel answers, the connection stays. What was granted meanwhile is refused by sealed sinks: safety stands there.
-///   `min-replicas-to-write 1` with a short `min-replicas-max-lag` makes such a primary stop by itself.
+///   in time, or whose answer is lost, is *unknown* and not refused, since it may stand on the primary. From its
+///   sending until they have it this store answers no reading, so that nobody resolves the unknown by what a failover
+///   would undo. Other processes may read it earlier. Calls of one process wait behind a `WAIT`.
+/// * **A former primary that goes on living** (it was stopped, or is cut off with us) takes changes for as long as it
+///   is not told. Under Sentinel, a connection in use is checked every second against the newest configuration among
+///   the Sentinels that answer (one that was away and answers alone is believed), and one that was quiet is checked
+///   before its next use; so such changes last for about two seconds. When no Sentinel answers, the connection stays.
+///   What was granted meanwhile is refused by sealed sinks: safety stands there. `min-replicas-to-write 1` with a short
+///   `min-replicas-max-lag` makes such a primary stop by itself.
 /// * **A crash of the machine** loses what was not saved: only `appendfsync always` saves before it answers. The identity
 ///   tells of the crash. [`Store::warnings`] names settings that weaken the store.
 /// * A server that runs as a node of a cluster is refused: one server holds a store.

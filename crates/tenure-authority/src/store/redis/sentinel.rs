@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_millis(50);
 /// What one of them said: the configuration's number and the server; `None` when it does not know the name.
 type Said = Result<Option<(u64, Node)>, StoreError>;
 
+/// All that one knows of a primary, and where it is.
+type Named = (HashMap<String, String>, Option<(String, u16)>);
+
 impl Sentinels {
     pub(super) fn new(place: Arc<Place>) -> Self {
         Self { place, open: Arc::default() }
@@ -100,8 +103,7 @@ async fn ask_patiently(
     let mut asked = redis::pipe();
     asked.cmd("SENTINEL").arg("MASTER").arg(name);
     asked.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-    type Said = (HashMap<String, String>, Option<(String, u16)>);
-    let said: redis::RedisResult<Said> = asked.query_async(&mut connection).await;
+    let said = asked.query_async::<Named>(&mut connection).await;
     let to = format!("the Sentinel {node}");
     let (fields, address) = match said {
         Err(error) if error.to_string().contains("No such master") => return Ok(None),

@@ -124,13 +124,13 @@ impl Drop for Turn {
 
 async fn work(server: Arc<Server>, mut turn: Turn) {
     loop {
-        let batch = turn.desk.next();
+        let mut batch = turn.desk.next();
         if batch.is_empty() {
             // Whoever comes from now on begins anew.
             turn.is_over = true;
             return;
         }
-        let args: Vec<String> = batch.iter().flat_map(|job| job.args.iter().cloned()).collect();
+        let args: Vec<String> = batch.iter_mut().flat_map(|job| std::mem::take(&mut job.args)).collect();
         match made(&server, &args, batch.len()).await {
             Ok(outcomes) => {
                 for (job, outcome) in batch.into_iter().zip(outcomes) {

@@ -201,8 +201,8 @@ fn a_right_that_is_taken_away_stops_the_store() {
     assert_eq!(grant(&store, "rrr", &session).expect("a grant"), SwapOutcome::Done);
 }
 
-/// A server that evicts keys, or somebody who removes them, takes a part of the store away. What is left of it must not be
-/// taken for a store in which nobody holds anything.
+/// A server that evicts keys, or somebody who removes them, takes a part of the store away. What is left must not be taken
+/// for a store in which nobody holds anything.
 #[test]
 fn a_key_that_is_gone_is_noticed() {
     let server = Redis::start();

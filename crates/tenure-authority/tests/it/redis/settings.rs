@@ -57,7 +57,7 @@ fn replicas_must_have_a_change_when_that_is_asked_for() {
     assert_eq!(read(&store).view.history, 3);
 }
 
-/// The answer to a change is lost, and no replica has it: nobody may take for made, by reading, what a failover would undo.
+/// The answer to a change is lost, and no replica has it: nobody may take for made what a failover would undo.
 #[test]
 fn a_lost_answer_is_not_read_before_the_replicas_have_the_change() {
     let primary = Redis::start();
