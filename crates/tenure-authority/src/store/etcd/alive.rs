@@ -1,6 +1,6 @@
 //! The leases of etcd that stand beside sessions.
 
-use super::client::LONE_ATTEMPT as PATIENCE;
+use super::client::{LONE_ATTEMPT as PATIENCE, all};
 use super::fault::Fault;
 use super::shared::Shared;
 use super::writer::{Job, lease_of};
@@ -51,21 +51,27 @@ pub(super) async fn keep(shared: &Arc<Shared>, jobs: &mut VecDeque<Job>) {
         }
     }
     let left = if body.is_empty() { Ok(HashMap::new()) } else { keep_alive(shared, &body).await };
-    for job in jobs.iter_mut() {
-        let Change::Session(session) = &job.swap.change else { continue };
-        let is_kept = match &left {
-            Ok(left) => job.lease.is_some_and(|lease| left.get(&lease).is_some_and(|left| *left > 0)),
-            Err(_) => {
-                job.lease = None;
-                continue;
-            }
-        };
-        if !is_kept {
-            job.lease = grant(shared, session.ttl.get()).await;
+    let left = left.map_err(|_| jobs.iter_mut().for_each(|job| job.lease = None));
+    let Ok(left) = left else { return };
+    let is_kept = |job: &Job| job.lease.is_some_and(|lease| left.get(&lease).is_some_and(|left| *left > 0));
+    let mut lost: Vec<(&mut Job, Duration)> = Vec::new();
+    for job in jobs.iter_mut().filter(|job| !is_kept(job)) {
+        if let Change::Session(session) = &job.swap.change {
+            let ttl = session.ttl.get();
+            lost.push((job, ttl));
+        }
+    }
+    for some in lost.chunks_mut(AT_ONCE) {
+        let leases = all(some.iter().map(|(_, ttl)| grant(shared, *ttl))).await;
+        for ((job, _), lease) in some.iter_mut().zip(leases) {
+            job.lease = lease;
             job.is_new_lease = true;
         }
     }
 }
+
+/// So many leases are asked for at once, each over a connection of its own.
+const AT_ONCE: usize = 16;
 
 /// How many seconds each of the leases has now; 0 or nothing: it is not there.
 async fn keep_alive(shared: &Shared, body: &str) -> Result<HashMap<i64, u64>, Fault> {

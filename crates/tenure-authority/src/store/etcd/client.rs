@@ -88,20 +88,7 @@ impl Client {
             self.login(at).await?;
             self.once(at, path, body).await
         };
-        let mut asked: Vec<_> = (0..self.settings.members.len()).map(|at| Box::pin(once(at))).collect();
-        let mut answers = Vec::with_capacity(asked.len());
-        poll_fn(|context| {
-            asked.retain_mut(|answer| match answer.as_mut().poll(context) {
-                Poll::Ready(answer) => {
-                    answers.push(answer);
-                    false
-                }
-                Poll::Pending => true,
-            });
-            if asked.is_empty() { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-        answers
+        all((0..self.settings.members.len()).map(once)).await
     }
 
     /// As [`ask`](Self::ask), for what must not be done twice.
@@ -244,6 +231,21 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Client({})", self.settings.shown)
     }
+}
+
+/// Does all at once, and returns what came of each in their order.
+pub(super) async fn all<T, F: Future<Output = T>>(work: impl IntoIterator<Item = F>) -> Vec<T> {
+    let mut work: Vec<_> = work.into_iter().map(|one| (Box::pin(one), None)).collect();
+    poll_fn(|context| {
+        for (one, done) in work.iter_mut().filter(|(_, done)| done.is_none()) {
+            if let Poll::Ready(answer) = one.as_mut().poll(context) {
+                *done = Some(answer);
+            }
+        }
+        if work.iter().all(|(_, done)| done.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    work.into_iter().filter_map(|(_, done)| done).collect()
 }
 
 /// Between two attempts; nothing is decided by it.

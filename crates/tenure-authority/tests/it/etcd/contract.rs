@@ -50,7 +50,7 @@ fn the_etcd_store_keeps_the_contract_as_time_passes() {
     });
 }
 
-fn wait(span: Duration) {
+pub(super) fn wait(span: Duration) {
     let (_keep, never) = std::sync::mpsc::channel::<()>();
     let _ = never.recv_timeout(span + Duration::from_millis(1));
 }

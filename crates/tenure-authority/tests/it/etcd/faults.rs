@@ -110,6 +110,28 @@ fn a_stopped_member_is_left_for_another() {
     }
 }
 
+/// A caller with a short ttl gives up long before a silent member counts as one, and asks again. The others are asked all
+/// the same: what was given up goes on, and finds that out.
+#[test]
+fn a_silent_member_is_left_though_nobody_waits_that_long() {
+    let cluster = Etcd::cluster();
+    let store = made(&fresh_on(&cluster.url(), ""), clock());
+    block_on(store.read(&Keys::default())).expect("a read");
+    // It is asked first.
+    cluster.lead(1);
+    cluster.pause(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let begun = tenure_authority::BootClock.now_nanos();
+    tenure_servers::eventually("another one answers", || {
+        let keys = Keys::default();
+        let read = async { tokio::time::timeout(Duration::from_millis(300), store.read(&keys)).await };
+        matches!(runtime.block_on(read), Ok(Ok(_))).then_some(())
+    });
+    let took = Duration::from_nanos(tenure_authority::BootClock.now_nanos() - begun);
+    cluster.resume(0);
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
 #[test]
 fn what_is_not_there_is_not_made_and_what_is_foreign_is_left_alone() {
     let server = Etcd::start();
