@@ -178,9 +178,16 @@ impl Redis {
 
     /// Waits until `replicas` replicas have everything that was written here.
     pub fn wait_for(&self, replicas: u32) {
+        // `WAIT` is about what its own connection has written, and a fresh one has written nothing.
+        let number = |line: &str, field: &str| -> Option<u64> {
+            line.split([',', '\r', '\n']).find_map(|part| part.strip_prefix(field))?.parse().ok()
+        };
+        let written = number(&self.cli(&["info", "replication"]), "master_repl_offset:").unwrap_or(u64::MAX);
         eventually("the replicas have everything", || {
-            let have: u32 = self.cli(&["wait", &replicas.to_string(), "1000"]).parse().ok()?;
-            (have >= replicas).then_some(())
+            let info = self.cli(&["info", "replication"]);
+            let have = info.lines().filter(|line| line.starts_with("slave") && line.contains("state=online"));
+            let have = have.filter(|line| number(line, "offset=").is_some_and(|offset| offset >= written));
+            (have.count() >= replicas as usize).then_some(())
         });
     }
 
