@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
 use tenure_authority::{BootClock, Clock, HistoryQuery, Import, Page, Source, Store, SwapOutcome};
-use tenure_core::decide::Keys;
 use tenure_core::Actor;
+use tenure_core::decide::Keys;
 use tenure_servers::Etcd;
 
 fn exported(store: &dyn Store, belief: Option<Duration>) -> Import {
