@@ -10,7 +10,6 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::Ttl;
 use tenure_core::decide::{Change, Swap};
 use tenure_core::record::SessionState;
 
@@ -22,7 +21,8 @@ pub(super) async fn before(shared: &Shared, swap: &Swap, expected: Option<Versio
             Ok(if shared.trusts_keys() { grant(shared, session.ttl.get()).await } else { None })
         }
         Change::Authority(record) => match record.quarantine(shared.observed.now()?) {
-            Some(left) => Ok(grant_quarantine(shared, left, record.max_ttl).await),
+            // It may be made so much later (see `Swap::made_before`).
+            Some(left) => Ok(grant_quarantine(shared, left + record.max_ttl.get() / 20).await),
             None => Ok(None),
         },
         _ => Ok(None),
@@ -97,14 +97,13 @@ async fn keep_alive(shared: &Shared, body: &str) -> Result<HashMap<i64, u64>, Fa
     Ok(left)
 }
 
-/// The lease that stands for a quarantine. It begins before the quarantine does, which may be made up to a twentieth of
-/// the longest ttl later (see `Swap::made_before`) and be on its way for as long as a member is waited for. Nobody keeps
-/// this lease alive, so what `revokes.rs` tells of does not end it early.
-pub(super) async fn grant_quarantine(shared: &Shared, left: Duration, max_ttl: Ttl) -> Option<i64> {
+/// The lease that stands for a quarantine. It begins before the quarantine does, which may be on its way for as long as a
+/// member is waited for. Nobody keeps this lease alive, so what `revokes.rs` tells of does not end it early.
+pub(super) async fn grant_quarantine(shared: &Shared, left: Duration) -> Option<i64> {
     if !shared.observed.is_real() {
         return None;
     }
-    grant(shared, left + max_ttl.get() / 20 + PATIENCE).await
+    grant(shared, left + PATIENCE).await
 }
 
 /// A lease of at least this span.

@@ -64,7 +64,7 @@ async fn move_there(
     let mut now = shared.observed.now()?;
     let left = record.quarantined_until.map(|until| until.since(&now)).filter(|left| !left.is_zero());
     let mut lease = match left {
-        Some(left) => alive::grant_quarantine(shared, left, record.max_ttl).await,
+        Some(left) => alive::grant_quarantine(shared, left).await,
         None => None,
     };
     loop {
