@@ -32,6 +32,8 @@ const PHRASES: &[&str] = &[
 /// A file that must use a word, because it speaks to a system that uses it: path, word, reason.
 const EXCEPT: &[(&str, &str, &str)] = &[
     ("crates/tenure-authority/src/store/etcd.rs", "leader", "etcd's name for the member that leads"),
+    ("crates/tenure-authority/src/store/etcd/revokes.rs", "leader", "etcd's name for the member that leads"),
+    ("crates/tenure-servers/src/redis.rs", "master", "a field of Redis's answers"),
     ("crates/tenure-authority/src/store/redis.rs", "master", "the role of Redis that is asked for"),
     ("crates/tenure-authority/src/store/redis/sentinel.rs", "master", "Sentinel's name for the primary"),
     ("crates/tenure-servers/src/etcd.rs", "leader", "etcd's name for the member that leads"),
