@@ -61,10 +61,12 @@ fn a_run_that_is_stopped_loses_its_command_in_time() {
 #[test]
 fn a_run_that_is_killed_takes_its_command_with_it_and_the_next_one_takes_over() {
     let site = Site::new();
-    let group = stubborn(&site, &["--ttl", "2s", "--on-loss", "echo $TENURE_LOSS > hook"]);
+    let group = stubborn(&site, &["--ttl", "5s", "--on-loss", "echo $TENURE_LOSS > hook"]);
     group.run.signal(Signal::KILL);
     group.is_gone();
-    until("the command for a loss has run", || site.path("hook").exists());
+    // The shell makes the file before it writes it.
+    let hook = || std::fs::read_to_string(site.path("hook")).is_ok_and(|said| said.ends_with('\n'));
+    until("the command for a loss has run", hook);
     assert_eq!(std::fs::read_to_string(site.path("hook")).unwrap(), "run-gone\n");
     group.run.end().ended(137);
     let at_once = site.tenure(&["run", "--resource", "r", "--wait", "0s", "--json", "--", "true"]).ended(75);
