@@ -13,9 +13,17 @@ pub mod memory;
 
 mod address;
 #[cfg(feature = "network")]
+#[cfg_attr(
+    not(all(feature = "etcd", feature = "postgres", feature = "redis")),
+    allow(dead_code, reason = "each store uses its part of it")
+)]
 mod home;
 mod import;
-#[cfg(feature = "network")]
+#[cfg(any(feature = "etcd", feature = "redis"))]
+#[cfg_attr(
+    not(all(feature = "etcd", feature = "postgres", feature = "redis")),
+    allow(dead_code, reason = "each store uses its part of it")
+)]
 mod json;
 mod recalled;
 mod wakes;

@@ -45,7 +45,7 @@ pub fn connect_on(url: &str, clock: Clock, runtime: &tokio::runtime::Handle) -> 
 }
 
 /// `None`: the address is of no network store.
-#[cfg(feature = "network")]
+#[cfg(any(feature = "etcd", feature = "postgres", feature = "redis"))]
 fn network(
     url: &str,
     clock: &Clock,
@@ -61,8 +61,22 @@ fn network(
         }
         #[cfg(feature = "etcd")]
         "etcd" | "etcds" => home().and_then(|home| super::etcd::open(url, clock.clone(), home)),
-        _ => return None,
+        _ => {
+            // Only a store without a clock of its own takes it.
+            let _ = clock;
+            return None;
+        }
     })
+}
+
+/// The feature alone brings no store.
+#[cfg(all(feature = "network", not(any(feature = "etcd", feature = "postgres", feature = "redis"))))]
+fn network(
+    _url: &str,
+    _clock: &Clock,
+    _home: impl FnOnce() -> Result<super::home::Home, StoreError>,
+) -> Option<Result<Arc<dyn Store>, StoreError>> {
+    None
 }
 
 fn local(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
