@@ -67,10 +67,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         id: "S3",
-        what: "at the deadline itself a renewal is made",
+        what: "a renewal lasts longer than a ttl from its making",
         file: "crates/tenure-authority/src/store/redis/lua/swap.lua",
-        find: "if before_deadline ~= '' and now >= tonumber(before_deadline) then",
-        replace: "if before_deadline ~= '' and now > tonumber(before_deadline) then",
+        find: "local deadline = now + tonumber(ttl)",
+        replace: "local deadline = now + tonumber(ttl) + 1",
         tests: &[Test::own("tenure_authority::redis::changes::a_deadline_is_exact")],
     },
     Mutant {
@@ -87,7 +87,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/tenure-authority/src/store/memory.rs",
         find: "authority != self.authority_version ||",
         replace: "authority > self.authority_version ||",
-        tests: &[Test::own("tenure_authority::recalling::a_floor_that_rose_meanwhile_is_not_passed_over")],
+        tests: &[Test::own("tenure_authority::stores::the_memory_store_keeps_the_contract")],
     },
     Mutant {
         id: "S5",
@@ -100,9 +100,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         id: "C6",
         what: "a server's clock that was set back is believed",
-        file: "crates/tenure-authority/src/store/redis/time.rs",
-        find: "seen.micros = seen.micros.max(micros);",
-        replace: "seen.micros = micros;",
+        file: "crates/tenure-authority/src/store/redis/lua/head.lua",
+        find: "now = math.max(now, floor)",
+        replace: "now = math.max(now, now)",
         tests: &[Test::own("tenure_authority::redis::identity::a_clock_that_was_set_back")],
     },
 ];
