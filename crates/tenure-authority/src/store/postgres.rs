@@ -3,8 +3,9 @@
 //! # How it works
 //!
 //! * **Tables** as a person would make them, and **functions** beside them (`first.sql`): a call is one statement and one
-//!   round trip, and the server keeps the plans of what is inside. The statement itself is unnamed, and nothing is left
-//!   behind in a session: so it works through a pooler that gives a connection to each transaction anew.
+//!   round trip, and the server keeps the plans of what is inside. The session keeps the statement as well, which takes a
+//!   third off the server's work for a lone call; but not behind a pooler that gives a connection to each transaction anew,
+//!   and not where TLS is required and a pooler could not be told: there nothing is left behind in a session.
 //! * **Batches.** Reads, renewals and other changes wait in a queue each. Whatever waits when the last batch was answered
 //!   goes into the next one: one call, one transaction, one flush of the log. A batch is set-based: its statements do not
 //!   grow in number with what it holds. A renewal or a change of a resource that waits alone has a function of its own,
@@ -34,6 +35,7 @@
 
 mod change;
 mod desk;
+mod direct;
 mod fault;
 mod import;
 mod line;

@@ -6,6 +6,7 @@ mod locks;
 mod losses;
 mod making;
 mod refusals;
+mod statements;
 mod tls;
 mod waking;
 

@@ -219,7 +219,8 @@ BEGIN
     END IF;
 END $$;
 
--- One renewal, as `renew` makes many: most calls are of one, and none of them pays for joins.
+-- One renewal, as `renew` makes many: most calls are of one, and none of them pays for joins, nor for calls of what is a line
+-- here.
 CREATE FUNCTION {schema}.renew_one(
     _waits boolean, _seen_ns bigint, _id bytea, _expected bigint, _relies_on bytea, _authority bigint, _valid_before_ns bigint,
     _owner_name text, _owner_instance bytea, _on_this_host boolean, _ttl_ns bigint, _deadline_ns bigint, _renew_seq bigint,
@@ -228,15 +229,17 @@ CREATE FUNCTION {schema}.renew_one(
 LANGUAGE plpgsql VOLATILE {planning_one} SET lock_timeout = '{lock_timeout}' AS $$
 #variable_conflict use_column
 DECLARE
-    s {schema}.session;
+    s record;
     now record;
 BEGIN
-    PERFORM {schema}.begin_change();
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM {schema}.begin_change();
+    END IF;
     place := 1;
     IF _waits THEN
-        SELECT * INTO s FROM {schema}.session WHERE id = _id FOR NO KEY UPDATE;
+        SELECT version, ttl_ns INTO s FROM {schema}.session WHERE id = _id FOR NO KEY UPDATE;
     ELSE
-        SELECT * INTO s FROM {schema}.session WHERE id = _id FOR NO KEY UPDATE SKIP LOCKED;
+        SELECT version, ttl_ns INTO s FROM {schema}.session WHERE id = _id FOR NO KEY UPDATE SKIP LOCKED;
         IF NOT FOUND THEN
             RETURN QUERY
             SELECT 1::bigint, NULL::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint FROM {schema}.session WHERE id = _id;
@@ -245,10 +248,14 @@ BEGIN
     IF s.version IS DISTINCT FROM _expected THEN
         RETURN;
     END IF;
-    now_ns := {schema}.now_ns(_seen_ns);
+    -- The lock is held: whatever is read from here on, the clock too, is of after the wait.
+    now_ns := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000;
+    IF now_ns < _seen_ns THEN
+        now_ns := {schema}.now_ns(_seen_ns);
+    END IF;
     SELECT m.version, m.identity = {schema}.identity() AS is_itself,
         _relies_on IS NULL OR r.id IS NOT NULL AND r.ended IS NULL AND r.incarnation = m.incarnation AS stands,
-        coalesce((SELECT n.number FROM {schema}.history n ORDER BY n.number DESC LIMIT 1), 0) AS newest, f.high, f.low
+        (SELECT n.number FROM {schema}.history n ORDER BY n.number DESC LIMIT 1) AS newest, f.high, f.low
     INTO now
     FROM {schema}.meta m
         LEFT JOIN {schema}.session r ON r.id = _relies_on
@@ -258,7 +265,7 @@ BEGIN
         AND (_valid_before_ns IS NULL OR now_ns < _valid_before_ns)
     THEN
         version := _expected + 1;
-        newest := now.newest;
+        newest := coalesce(now.newest, 0);
         high := coalesce(now.high, 0);
         low := coalesce(now.low, 0);
         UPDATE {schema}.session SET
@@ -297,20 +304,29 @@ CREATE FUNCTION {schema}.put_lease(
 LANGUAGE plpgsql VOLATILE {planning_one} SET lock_timeout = '{lock_timeout}' AS $$
 #variable_conflict use_column
 DECLARE
-    l {schema}.lease;
+    l record;
     now record;
 BEGIN
-    SELECT * INTO l FROM {schema}.lease WHERE resource = _resource FOR NO KEY UPDATE;
+    SELECT version, session_id, mark_high, mark_low INTO l FROM {schema}.lease WHERE resource = _resource FOR NO KEY UPDATE;
     IF l.version IS DISTINCT FROM _expected THEN
         RETURN;
     END IF;
-    PERFORM {schema}.begin_step();
-    now_ns := {schema}.now_ns(_seen_ns);
+    -- As `begin_step`.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM {schema}.begin_change();
+    END IF;
+    PERFORM pg_advisory_xact_lock(1415933554, '{schema}.history'::regclass::oid::int);
+    now_ns := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000;
+    IF now_ns < _seen_ns THEN
+        now_ns := {schema}.now_ns(_seen_ns);
+    END IF;
     SELECT m.version, m.versions_dropped, m.identity = {schema}.identity() AS is_itself,
         _relies_on IS NULL OR r.id IS NOT NULL AND r.ended IS NULL AND r.incarnation = m.incarnation AS stands,
-        coalesce((SELECT n.number FROM {schema}.history n ORDER BY n.number DESC LIMIT 1), 0) AS newest
+        coalesce((SELECT n.number FROM {schema}.history n ORDER BY n.number DESC LIMIT 1), 0) AS newest, w.until_ns
     INTO now
-    FROM {schema}.meta m LEFT JOIN {schema}.session r ON r.id = _relies_on
+    FROM {schema}.meta m
+        LEFT JOIN {schema}.session r ON r.id = _relies_on
+        LEFT JOIN {schema}.waiter w ON w.resource = _resource
     WHERE m.single;
     IF now.is_itself AND now.stands AND (_authority IS NULL OR _authority = now.version)
         AND (_valid_before_ns IS NULL OR now_ns < _valid_before_ns)
@@ -350,8 +366,9 @@ BEGIN
             INSERT INTO {schema}.history (number, at_ns, event, resource, session_id, epoch, grant_id, actor, why)
             VALUES (newest, _at_ns, _event, _of_resource, _of_session, _of_epoch, _of_grant, _actor, _why);
         END IF;
-        PERFORM pg_notify('tenure_{schema}', CASE WHEN _phase IN ('sealing', 'held') THEN 't' ELSE 'f' END || w.resource)
-        FROM {schema}.waiter w WHERE w.resource = _resource AND w.until_ns > put_lease.now_ns;
+        IF now.until_ns > now_ns THEN
+            PERFORM pg_notify('tenure_{schema}', CASE WHEN _phase IN ('sealing', 'held') THEN 't' ELSE 'f' END || _resource);
+        END IF;
         place := 1;
         RETURN NEXT;
     END IF;

@@ -1,20 +1,22 @@
 //! The connections to the server.
 
+use super::direct::is_direct;
 use super::fault::{Fault, fault, unconnected};
 use super::place::Place;
 use super::schema;
 use super::time::Time;
 use crate::store::home::Home;
 use crate::{BootClock, StoreError};
+use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell, oneshot};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Connection, Row, Socket};
+use tokio_postgres::{Client, Connection, Error, Row, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The other end of a [`Client`].
@@ -64,6 +66,8 @@ struct Refused {
 #[derive(Debug)]
 pub(super) struct Link {
     client: Client,
+    /// The statements that the session keeps. `None`: behind a pooler it keeps nothing.
+    kept: Option<Kept>,
     /// Ends the connection at once. Otherwise it ends in order with the client.
     stop: std::sync::Mutex<Option<oneshot::Sender<()>>>,
 }
@@ -130,7 +134,11 @@ impl Server {
         link.attend(&self.home, connection);
         let looking = self.looked.get_or_try_init(|| schema::settle(&mut link, &self.place));
         match tokio::time::timeout(LOOK_TIMEOUT, looking).await {
-            Ok(looked) => looked.map(|_| link),
+            Ok(looked) => {
+                looked?;
+                link.keep_statements().await;
+                Ok(link)
+            }
             Err(_) => {
                 link.end();
                 Err(silent(&self.place, LOOK_TIMEOUT))
@@ -151,7 +159,7 @@ pub(super) async fn connect(place: &Place) -> Result<(Link, Wire), StoreError> {
         .await
         .map_err(|_| StoreError::Unavailable(format!("{} does not answer", place.shown)))?
         .map_err(|error| unconnected(place, &error))?;
-    Ok((Link { client, stop: std::sync::Mutex::default() }, connection))
+    Ok((Link { client, kept: None, stop: std::sync::Mutex::default() }, connection))
 }
 
 impl Link {
@@ -176,7 +184,52 @@ impl Link {
         if self.client.is_closed() {
             return Err(Fault::Certain(StoreError::Unavailable(format!("{} has closed the connection", place.shown))));
         }
-        match tokio::time::timeout(ANSWER_TIMEOUT, self.client.query_typed(sql, parameters)).await {
+        let statement = match &self.kept {
+            // Nothing was asked for yet.
+            Some(kept) => match self.statement(place, kept, sql, parameters).await {
+                Ok(statement) => Some(statement),
+                Err(fault) => return Err(Fault::Certain(fault.into_error())),
+            },
+            None => None,
+        };
+        let asking = async {
+            match &statement {
+                Some(statement) => {
+                    let values: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
+                    self.client.query(statement, &values).await
+                }
+                None => self.client.query_typed(sql, parameters).await,
+            }
+        };
+        let answer = self.within(place, asking).await;
+        if let (Err(_), Some(kept)) = (&answer, &self.kept) {
+            // It may be for functions that a migration has replaced.
+            known(kept).remove(sql);
+        }
+        answer
+    }
+
+    /// The statement that the session keeps, which is made at its first use.
+    async fn statement(
+        &self,
+        place: &Place,
+        kept: &Kept,
+        sql: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Statement, Fault> {
+        let found = known(kept).get(sql).cloned();
+        if let Some(statement) = found {
+            return Ok(statement);
+        }
+        let types: Vec<_> = parameters.iter().map(|(_, of)| of.clone()).collect();
+        let statement = self.within(place, self.client.prepare_typed(sql, &types)).await?;
+        known(kept).insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Waits for an answer of the server's, so long as one may take.
+    async fn within<T>(&self, place: &Place, asking: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+        match tokio::time::timeout(ANSWER_TIMEOUT, asking).await {
             Ok(answer) => answer.map_err(|error| fault(place, &error)),
             Err(_) => {
                 self.end();
@@ -185,14 +238,26 @@ impl Link {
         }
     }
 
+    /// Lets the session keep its statements where nobody else uses it: parsing and planning one costs as much as it does.
+    async fn keep_statements(&mut self) {
+        let direct = tokio::time::timeout(CONNECT_TIMEOUT, is_direct(&self.client)).await;
+        self.kept = direct.unwrap_or(false).then(Default::default);
+    }
+
     /// Ends the connection, whatever is under way.
     pub(super) fn end(&self) {
-        let stop = self.stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(stop) = stop {
             // An error means that it has ended already.
             let _ = stop.send(());
         }
     }
+}
+
+type Kept = std::sync::Mutex<HashMap<String, Statement>>;
+
+fn known(kept: &Kept) -> MutexGuard<'_, HashMap<String, Statement>> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs the work until it ends or is stopped. When nobody can stop it any more, it goes on.

@@ -26,7 +26,8 @@ fn a_change_whose_answer_is_lost_is_unknown_and_is_found_by_reading() {
     let worker = Worker::open_for(LONG, Arc::clone(&store), 1, false);
     let read = block_on(store.read(&Keys { session: Some(worker.session), ..Keys::default() })).expect("a read");
     let (before, closed, swap) = closing(&read);
-    proxy.drop_answer_to(b"put_sessions");
+    // What happened, as the history names it: the call itself comes by the name of a statement.
+    proxy.drop_answer_to(b"ended");
     assert_eq!(block_on(store.swap(swap, read.versions.caller)).expect("no error"), SwapOutcome::Unknown);
     proxy.wait_lost(1);
     let after = eventually("it is read again", || {
@@ -149,7 +150,7 @@ fn a_grant_whose_answer_is_lost_is_granted_once() {
     made(&database);
     let store = store(&proxy.url(&database));
     let worker = Worker::open_for(LONG, Arc::clone(&store), 1, false);
-    proxy.drop_answer_to(b"put_lease");
+    proxy.drop_answer_to(b"granted");
     let token = match worker.ask(&worker.acquiring("r", grant(1))) {
         Ok(Ok(Reply::Granted(granted))) => granted.token,
         other => panic!("{other:?}"),
