@@ -89,7 +89,8 @@ fn a_quarantine_that_comes_late_is_not_made() {
         relies_on: None,
         transition: transition(Event::Quarantined, at),
     };
-    let late = decided(Instant::from_nanos(now.as_nanos() - record.max_ttl.get().as_nanos() as u64 / 20));
+    let bound = u64::try_from(record.max_ttl.get().as_nanos() / 20).expect("some seconds");
+    let late = decided(Instant::from_nanos(now.as_nanos() - bound));
     assert_eq!(block_on(store.swap(late, Some(own))).expect("an outcome"), SwapOutcome::Changed);
     assert_eq!(read(&store).view.authority, record);
     assert_eq!(block_on(store.swap(decided(now), Some(own))).expect("a change"), SwapOutcome::Done);
