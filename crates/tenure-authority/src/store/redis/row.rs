@@ -60,6 +60,7 @@ pub(super) fn change(swap: &Swap, conditions: &Conditions) -> Result<[String; CH
         }
         Change::DropLease(resource) => ("l", resource.to_string(), none(), none(), none(), none()),
     };
+    let before = [conditions.valid_before, swap.made_before()].into_iter().flatten().min();
     // A renewal hands nothing over; without a row of the history it stays small, however often it comes.
     let is_told = swap.transition.event != Event::Renewed;
     let told = match (&swap.change, &swap.transition.resource) {
@@ -73,7 +74,7 @@ pub(super) fn change(swap: &Swap, conditions: &Conditions) -> Result<[String; CH
         version(conditions.expected),
         swap.relies_on.map_or_else(none, |id| id.to_string()),
         version(conditions.authority),
-        conditions.valid_before.map_or_else(none, |before| above(before.as_nanos()).to_string()),
+        before.map_or_else(none, |before| above(before.as_nanos()).to_string()),
         record,
         state,
         when,

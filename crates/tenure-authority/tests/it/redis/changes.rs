@@ -77,6 +77,25 @@ fn what_is_not_as_remembered_is_not_changed() {
     assert_eq!(read(&store).view.history, 2);
 }
 
+/// The store looked at what a decision from memory is bounded by, and not at what the change itself is: a quarantine that
+/// came late was made, and ended while holders of the former incarnation still believed.
+#[test]
+fn a_quarantine_that_comes_late_is_not_made() {
+    let store = made(&Redis::shared().url());
+    let (record, own) = authority(&store);
+    let now = read(&store).now;
+    let decided = |at: Instant<_>| Swap {
+        change: Change::Authority(record.quarantined(record.identity.clone(), Default::default(), at)),
+        relies_on: None,
+        transition: transition(Event::Quarantined, at),
+    };
+    let bound = u64::try_from(record.max_ttl.get().as_nanos() / 20).expect("some seconds");
+    let late = decided(Instant::from_nanos(now.as_nanos() - bound));
+    assert_eq!(block_on(store.swap(late, Some(own))).expect("an outcome"), SwapOutcome::Changed);
+    assert_eq!(read(&store).view.authority, record);
+    assert_eq!(block_on(store.swap(decided(now), Some(own))).expect("a change"), SwapOutcome::Done);
+}
+
 /// The ttl is whole to the nanosecond, which Lua's numbers are not.
 #[test]
 fn a_deadline_is_exact() {

@@ -2,7 +2,7 @@
 -- on, by reads that would also find a key that is gone or of another type; then they are judged in memory, one after the
 -- other; then all is written. Few calls for many changes: calls are what a script's time goes into.
 local first, step = 3, 15
-local argv, match, sub = ARGV, string.match, string.sub
+local argv, match, sub, call = ARGV, string.match, string.sub, redis.call
 local version, incarnation, at_record = m[4], m[5], m[2]
 local incarnation_before, record_after = incarnation, nil
 -- Versions also stay ahead of the time, so that none comes back after a failover that lost the last ones.
@@ -11,83 +11,107 @@ local newest = newest_before
 
 -- Names, in the order in which they were asked for; and under each name what is known of it.
 local sessions, leases, holdings, held = {}, {}, {}, {}
-local has_session, has_lease, has_grant, is_whole = false, false, false, true
+-- The lists in which something is put or removed.
+local touched = {}
 
-local function want(list, name)
-  local one = list[name]
+local function want_session(id)
+  if sessions[id] then return sessions[id] end
+  sessions[id] = {value = false, version = false, state = false, before = false, score = false, is_asked = false,
+    is_put = false}
+  sessions[#sessions + 1] = id
+  return sessions[id]
+end
+
+local function want_holdings(id)
+  local one = holdings[id]
   if not one then
-    one = {}
-    list[name] = one
-    list[#list + 1] = name
+    one = {0, 0, 0, 0, value = false, is_stood_on = false, is_toggled = false}
+    holdings[id] = one
+    holdings[#holdings + 1] = id
   end
   return one
 end
 
--- All in one call, and the key's mark.
+-- All in one call, and the key's mark. Whether that is there.
 local function fetch(list, key)
-  if #list == 0 then return end
-  local values = redis.call('HMGET', p .. key, '', unpack(list))
-  is_whole = is_whole and values[1]
-  for at, name in ipairs(list) do list[name].value = values[at + 1] end
+  if #list == 0 then return true end
+  local values = call('HMGET', p .. key, '', unpack(list))
+  for at = 1, #list do list[list[at]].value = values[at + 1] end
+  return values[1]
+end
+
+-- In which list a session stands.
+local function list(state)
+  if not state then return nil end
+  if state == '-' then return 'ended' end
+  return state == incarnation and 'live' or 'former'
 end
 
 for at = first, #argv, step do
   local kind, id, relies_on, state = argv[at], argv[at + 1], argv[at + 3], argv[at + 7]
-  if relies_on ~= '' then want(sessions, relies_on) end
+  if relies_on ~= '' then want_session(relies_on) end
   if kind == 'S' or kind == 's' then
-    has_session = true
-    want(sessions, id)
-    if argv[at + 10] ~= '' then want(holdings, id) end
-    if kind == 's' or state == '-' then held[id] = redis.call('ZRANGE', p .. 'held:' .. id, 0, 100) end
-  elseif kind ~= 'A' then
-    has_lease = true
-    want(leases, id)
-    if kind == 'L' and state ~= '-' then want(holdings, argv[at + 8]).is_stood_on = true end
+    want_session(id).is_asked = true
+    if kind == 'S' then touched[list(state)] = true end
+    if argv[at + 10] ~= '' then want_holdings(id) end
+    if kind == 's' or state == '-' then held[id] = call('ZRANGE', p .. 'held:' .. id, 0, 100) end
+  elseif kind == 'A' then
+    touched.live, touched.former = true, true
+  else
+    if not leases[id] then
+      leases[id] = {value = false, version = false, stands = false, mixed = false, stood = false, is_old = false,
+        is_put = false}
+      leases[#leases + 1] = id
+    end
+    if kind == 'l' then touched.names = true end
+    if kind == 'L' and state ~= '-' then want_holdings(argv[at + 8]).is_stood_on = true end
   end
-  if argv[at + 13] ~= '' then has_grant = true end
+  if argv[at + 13] ~= '' then touched.grants = true end
 end
-fetch(sessions, 'sessions')
-for _, id in ipairs(sessions) do
-  local one = sessions[id]
-  if one.value then one.version, one.state = match(one.value, '^(%S+) (%S+)') end
-  one.before = one.state
+local is_whole = fetch(sessions, 'sessions')
+for at = 1, #sessions do
+  local one = sessions[sessions[at]]
+  if one.value then
+    one.version, one.state = match(one.value, '^(%S+) (%S+)')
+    one.before = one.state
+    if one.is_asked and one.state then touched[list(one.state)] = true end
+  end
 end
-fetch(leases, 'leases')
-for _, name in ipairs(leases) do
-  local one = leases[name]
+is_whole = fetch(leases, 'leases') and is_whole
+for at = 1, #leases do
+  local one = leases[leases[at]]
   if one.value then
     one.is_old = true
     one.version, one.stands, one.mixed = match(one.value, '^(%S+) (%S+) (%S+)')
-    if one.mixed == '-' then one.stands = nil end
+    if one.mixed == '-' then one.stands = false end
     one.stood = one.stands
-    if one.stood then want(holdings, one.stood).is_stood_on = true end
+    if one.stood then want_holdings(one.stood).is_stood_on = true end
+  else
+    touched.names = true
   end
 end
-fetch(holdings, 'holdings')
+is_whole = fetch(holdings, 'holdings') and is_whole
 -- Such a list is there only while something stands on its session.
-for _, id in ipairs(holdings) do
-  if holdings[id].is_stood_on then redis.call('ZCARD', p .. 'held:' .. id) end
+for at = 1, #holdings do
+  if holdings[holdings[at]].is_stood_on then call('ZCARD', p .. 'held:' .. holdings[at]) end
 end
-local rows = redis.call('LLEN', p .. 'history') - 1
-if not is_whole or rows < 0
-  or has_lease and redis.call('ZCARD', p .. 'names') == 0
-  or has_grant and redis.call('SCARD', p .. 'grants') == 0
-  or has_session and (redis.call('ZCARD', p .. 'live') == 0 or redis.call('ZCARD', p .. 'former') == 0
-    or redis.call('ZCARD', p .. 'ended') == 0) then
-  return {'lost', ''}
+local rows = call('LLEN', p .. 'history') - 1
+for key in pairs(touched) do
+  if call(key == 'grants' and 'SCARD' or 'ZCARD', p .. key) == 0 then is_whole = false end
 end
+if not is_whole or rows < 0 then return {'lost', ''} end
 
 local new_rows, new_grants, told = {}, {}, {}
 
 -- Fingerprints are four pieces of 32 bits each.
 local function toggle(session, mixed)
   local one = holdings[session]
-  local value = not one.is_toggled and one.value
-  one.is_toggled = true
+  if not one.is_toggled then
+    one.is_toggled = true
+    if one.value then toggle(session, one.value) end
+  end
   for piece = 1, 4 do
-    local from, to = 8 * piece - 7, 8 * piece
-    local before = value and tonumber(sub(value, from, to), 16) or one[piece] or 0
-    one[piece] = bit.bxor(before, tonumber(sub(mixed, from, to), 16))
+    one[piece] = bit.bxor(one[piece], tonumber(sub(mixed, 8 * piece - 7, 8 * piece), 16))
   end
 end
 
@@ -108,7 +132,7 @@ local function judge(at)
   local is_session = kind == 'S' or kind == 's'
   local one = is_session and sessions[id] or leases[id]
   local found = version
-  if kind ~= 'A' then found = one.version or '' end
+  if one then found = one.version or '' elseif kind ~= 'A' then found = '' end
   if found ~= expected then return '' end
 
   newest = newest + 1
@@ -125,14 +149,14 @@ local function judge(at)
     one.value, one.version, one.state = fresh .. ' ' .. state .. ' ' .. when .. ' ' .. record, fresh, state
     one.is_put, one.score = true, score
   elseif kind == 's' then
-    one.value, one.version, one.state, one.is_put = false, nil, nil, true
+    one.value, one.version, one.state, one.is_put = false, false, false, true
   else
-    local stands = kind == 'L' and state ~= '-' and when or nil
+    local stands = kind == 'L' and state ~= '-' and when
     if one.stands ~= stands or one.mixed ~= state then
       if one.stands then toggle(one.stands, one.mixed) end
       if stands then toggle(stands, state) end
     end
-    one.value, one.version, one.mixed, one.stands, one.is_put = false, nil, nil, stands, true
+    one.value, one.version, one.mixed, one.stands, one.is_put = false, false, false, stands, true
     if kind == 'L' then
       one.value, one.version, one.mixed = fresh .. ' ' .. when .. ' ' .. state .. ' ' .. record, fresh, state
     end
@@ -152,41 +176,35 @@ end
 
 local clock = text(now)
 local answer = {'ok', clock, identity}
-for at = first, #argv, step do answer[#answer + 1] = judge(at) end
+for at = first, #argv, step do answer[3 + (at - first) / step + 1] = judge(at) end
 if newest == newest_before then return answer end
 
 -- Told before it is written: nobody sees anything of this before its end, and only telling may be forbidden. Names have
 -- no control characters.
-if #told > 0 then redis.call('PUBLISH', p .. 'changes', table.concat(told, '\n')) end
-redis.call('HSET', own, 'newest', text(newest), 'clock', clock)
+if #told > 0 then call('PUBLISH', p .. 'changes', table.concat(told, '\n')) end
+call('HSET', own, 'newest', text(newest), 'clock', clock)
 if record_after then
-  redis.call('HSET', own, 'record', record_after, 'version', version, 'incarnation', incarnation, 'identity', at_record)
+  call('HSET', own, 'record', record_after, 'version', version, 'incarnation', incarnation, 'identity', at_record)
 end
 if incarnation ~= incarnation_before then
-  redis.call('ZUNIONSTORE', p .. 'former', 2, p .. 'former', p .. 'live')
-  redis.call('ZREMRANGEBYSCORE', p .. 'live', '-inf', '(inf')
+  call('ZUNIONSTORE', p .. 'former', 2, p .. 'former', p .. 'live')
+  call('ZREMRANGEBYSCORE', p .. 'live', '-inf', '(inf')
 end
 
 -- What is written: a call for each command and key. None removes what another one adds, so their order does not matter.
 local calls = {}
 local function gather(command, key, a, b)
-  local call = calls[command .. key]
-  if not call then
-    call = {command, p .. key}
-    calls[command .. key] = call
+  local gathered = calls[command .. key]
+  if not gathered then
+    gathered = {command, p .. key}
+    calls[command .. key] = gathered
   end
-  call[#call + 1] = a
-  call[#call + 1] = b
+  gathered[#gathered + 1] = a
+  gathered[#gathered + 1] = b
 end
 
--- In which list a session stands.
-local function list(state)
-  if not state then return nil end
-  if state == '-' then return 'ended' end
-  return state == incarnation and 'live' or 'former'
-end
-
-for _, id in ipairs(sessions) do
+for at = 1, #sessions do
+  local id = sessions[at]
   local one = sessions[id]
   if one.is_put then
     local before, after = list(one.before), list(one.state)
@@ -199,10 +217,12 @@ for _, id in ipairs(sessions) do
     if before and before ~= after then gather('ZREM', before, id) end
   end
 end
-for _, name in ipairs(leases) do
+local put, n = {'HSET', p .. 'leases'}, 2
+for at = 1, #leases do
+  local name = leases[at]
   local one = leases[name]
   if one.value and one.is_put then
-    gather('HSET', 'leases', name, one.value)
+    put[n + 1], put[n + 2], n = name, one.value, n + 2
     if not one.is_old then gather('ZADD', 'names', 0, name) end
   elseif one.is_put and one.is_old then
     gather('HDEL', 'leases', name)
@@ -213,14 +233,15 @@ for _, name in ipairs(leases) do
     if one.stands then gather('ZADD', 'held:' .. one.stands, 0, name) end
   end
 end
-for _, id in ipairs(holdings) do
-  local one = holdings[id]
-  if one.is_toggled then
-    local value = fingerprint(one)
+for at = 1, #holdings do
+  local id = holdings[at]
+  if holdings[id].is_toggled then
+    local value = fingerprint(holdings[id])
     if value ~= '' then gather('HSET', 'holdings', id, value) else gather('HDEL', 'holdings', id) end
   end
 end
-for _, call in pairs(calls) do redis.call(unpack(call)) end
-if #new_rows > 0 then redis.call('RPUSH', p .. 'history', unpack(new_rows)) end
-if #new_grants > 0 then redis.call('SADD', p .. 'grants', unpack(new_grants)) end
+if n > 2 then call(unpack(put)) end
+for _, gathered in pairs(calls) do call(unpack(gathered)) end
+if #new_rows > 0 then call('RPUSH', p .. 'history', unpack(new_rows)) end
+if #new_grants > 0 then call('SADD', p .. 'grants', unpack(new_grants)) end
 return answer
