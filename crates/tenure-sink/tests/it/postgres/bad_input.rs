@@ -181,7 +181,7 @@ fn an_address_without_a_server_is_transient_and_one_with_a_wrong_name_is_not() {
     let nobody = PostgresSink::open("postgres://postgres@127.0.0.1:1/shop", id(), Rule::Sealed).unwrap();
     let error = answered(nobody.ready()).unwrap_err();
     assert!(matches!(error, SinkError::Unreachable { .. }) && error.is_transient(), "{error}");
-    let url = Postgres::shared().url().replace("/postgres", "/no_such_database");
+    let url = format!("postgres://postgres@127.0.0.1:{}/no_such_database", Postgres::shared().port());
     let error = answered(PostgresSink::create(&url, id(), Rule::Sealed).unwrap().ready()).unwrap_err();
     assert!(matches!(error, SinkError::Missing { .. }), "{error}");
 }

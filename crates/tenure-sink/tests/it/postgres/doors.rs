@@ -8,7 +8,7 @@ use tenure_core::{ResourceName, Verdict};
 use tenure_servers::postgres::psql;
 use tenure_servers::{Postgres, PgBouncer};
 use tenure_sink::conformance::{SinkUnderTest, answered};
-use tenure_sink::{PostgresSink, Sink};
+use tenure_sink::PostgresSink;
 
 /// Debian's, which has the driver that its packages bring.
 const PYTHON: &str = "/usr/bin/python3";

@@ -58,8 +58,8 @@ const WRITES_TO_A: &[&str] = &[
     "INSERT INTO document VALUES ('a', 2)",
     "INSERT INTO document SELECT 'a', g FROM generate_series(2, 4) g",
     "UPDATE document SET n = n + 1 WHERE tenant = 'a'",
-    "DELETE FROM document WHERE tenant = 'a' AND n > 1",
     "WITH gone AS (DELETE FROM document WHERE tenant = 'a' AND n = 3 RETURNING *) INSERT INTO document SELECT * FROM gone",
+    "DELETE FROM document WHERE tenant = 'a' AND n > 1",
     "MERGE INTO document d USING (VALUES ('a', 9)) v (t, n) ON d.tenant = v.t AND d.n = v.n \
      WHEN MATCHED THEN UPDATE SET n = 10 WHEN NOT MATCHED THEN INSERT VALUES (v.t, v.n)",
     "COPY document FROM PROGRAM 'printf \"a\\t5\\n\"'",
@@ -166,8 +166,7 @@ fn a_trigger_that_moves_the_row_is_seen() {
 #[test]
 fn on_conflict_is_checked_for_both_rows() {
     let shop = Shop::create(
-        "CREATE TABLE document (tenant text, n int, UNIQUE (n) DEFERRABLE INITIALLY DEFERRED); \
-         CREATE UNIQUE INDEX one ON document ((tenant || n))",
+        "CREATE TABLE document (tenant text, n int); CREATE UNIQUE INDEX one ON document ((tenant || n))",
         "SELECT tenure.protect('document', 'tenant')",
     );
     shop.held("INSERT INTO document VALUES ('a', 1) ON CONFLICT ((tenant || n)) DO UPDATE SET n = 9").unwrap();
@@ -283,12 +282,12 @@ fn what_cannot_be_protected_is_refused() {
     let shop = Shop::usual();
     shop.done(
         "CREATE VIEW seen AS SELECT * FROM document; CREATE TABLE odd (at timestamptz, x float, made text GENERATED ALWAYS AS \
-         (lower('A')) STORED, ok text); CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN short AS text; \
+         ('A') STORED, ok text); CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN short AS text; \
          CREATE TABLE typed (m mood, s short, u uuid)",
     );
     for (call, part) in [
         ("'seen', 'tenant'", "is no table"),
-        ("'odd', 'none'", "no column none"),
+        ("'odd', 'nix'", "no column nix"),
         ("'odd', 'at'", "can be written in several ways"),
         ("'odd', 'x'", "can be written in several ways"),
         ("'odd', 'made'", "is generated"),
