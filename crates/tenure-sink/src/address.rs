@@ -6,10 +6,10 @@ use tenure_core::fence::Rule;
 
 #[cfg(feature = "file")]
 use crate::FileSink;
-#[cfg(feature = "sqlite")]
-use crate::SqliteSink;
 #[cfg(feature = "postgres")]
 use crate::PostgresSink;
+#[cfg(feature = "sqlite")]
+use crate::SqliteSink;
 #[cfg(any(feature = "file", feature = "sqlite"))]
 use {
     std::path::{Path, PathBuf},

@@ -48,7 +48,8 @@ impl SqlxPostgresFence {
             .persistent(false);
         let row = query.fetch_one(&mut **tx).await;
         let row = row.map_err(|error| self.failed("checking a token", &error))?;
-        let answered = Answered::new(&self.0.0.place, self.get(&row, 0)?, self.get(&row, 1)?, self.get(&row, 2)?, None)?;
+        let answered =
+            Answered::new(&self.0.0.place, self.get(&row, 0)?, self.get(&row, 1)?, self.get(&row, 2)?, None)?;
         Ok(answered.admitted(token.epoch).map(|Standing { seal_no, .. }| Admitted {
             epoch: token.epoch,
             seal_no,
@@ -145,13 +146,16 @@ impl SqlxPostgresFence {
         let at = self.0.0.at(doing);
         let said = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
         match said {
-            Some(said) => refusal(&at, &Said {
-                code: said.code(),
-                message: said.message(),
-                detail: said.detail(),
-                hint: said.hint(),
-                constraint: said.constraint(),
-            }),
+            Some(said) => refusal(
+                &at,
+                &Said {
+                    code: said.code(),
+                    message: said.message(),
+                    detail: said.detail(),
+                    hint: said.hint(),
+                    constraint: said.constraint(),
+                },
+            ),
             None => SinkError::Unreachable { place: at.place.to_owned(), why: error.to_string() },
         }
     }

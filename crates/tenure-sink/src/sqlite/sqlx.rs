@@ -167,7 +167,11 @@ impl Standing {
                     grant: get::<&str>(row, 6)?.parse::<GrantId>().map_err(corrupt)?,
                     generation: Generation::new(get::<&str>(row, 7)?).map_err(corrupt)?,
                     seal_no: u64::try_from(get::<i64>(row, 8)?).map_err(corrupt)?,
-                    enrolled: names.into_iter().map(SinkId::new).collect::<Result<BTreeSet<_>, _>>().map_err(corrupt)?,
+                    enrolled: names
+                        .into_iter()
+                        .map(SinkId::new)
+                        .collect::<Result<BTreeSet<_>, _>>()
+                        .map_err(corrupt)?,
                 })
             }
         };

@@ -4,6 +4,7 @@
 
 mod conformance_file;
 mod conformance_sqlite;
+mod conformance_sqlx;
 mod file_bad_input;
 mod postgres;
 mod process;

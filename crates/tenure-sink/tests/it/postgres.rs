@@ -7,6 +7,7 @@ mod doors;
 mod generations;
 mod isolation;
 mod plain;
+mod pooled;
 mod protecting;
 mod rights;
 mod waiting;

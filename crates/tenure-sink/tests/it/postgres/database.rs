@@ -12,6 +12,7 @@ use tenure_sink::{ApplyError, Lookup, PostgresFence, PostgresSink, Sink, SinkErr
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, NoTls, Transaction};
 
 /// How long its sinks wait: long enough for an end that was ordered, short enough for a test.
@@ -92,7 +93,8 @@ pub(super) async fn connect(url: &str) -> Client {
 /// Sets the one value of a resource.
 pub(super) async fn set(tx: &Transaction<'_>, resource: &ResourceName, value: &str) -> Result<Outcome, Error> {
     let put = "INSERT INTO shop VALUES ($1, $2) ON CONFLICT (resource) DO UPDATE SET value = excluded.value";
-    tx.execute(put, &[&resource.as_str(), &value]).await?;
+    // Unnamed: a pooler may give the next transaction another connection.
+    tx.execute_typed(put, &[(&resource.as_str(), Type::TEXT), (&value, Type::TEXT)]).await?;
     Ok(Outcome::new(format!("wrote {value}")).unwrap())
 }
 
@@ -158,7 +160,8 @@ impl SinkUnderTest for Database {
         let sink = PostgresSink::open(&url, id(), self.sink.rule()).unwrap();
         let error = answered(sink.ready()).err();
         let there = self.transaction(async |client| {
-            client.query("SELECT FROM pg_namespace WHERE nspname = 'missing'", &[]).await.unwrap().len()
+            let sql = "SELECT FROM pg_namespace WHERE nspname = 'missing'";
+            client.query_typed(sql, &[]).await.unwrap().len()
         });
         (error, there > 0)
     }
@@ -202,7 +205,8 @@ impl SinkUnderTest for Database {
     fn value(&self, resource: &ResourceName) -> Option<String> {
         self.transaction(async |client| {
             let get = "SELECT value FROM shop WHERE resource = $1";
-            client.query_opt(get, &[&resource.as_str()]).await.unwrap().map(|row| row.get(0))
+            let row = client.query_typed_opt(get, &[(&resource.as_str(), Type::TEXT)]).await;
+            row.unwrap().map(|row| row.get(0))
         })
     }
 
