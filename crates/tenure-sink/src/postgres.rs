@@ -137,6 +137,7 @@ impl PostgresSink {
     ///
     /// # Errors
     /// [`SinkError`]: it cannot be used now; the message says why.
+    #[must_use = "nothing happens before it is awaited"]
     pub fn ready(&self) -> Answer<'_, Result<(), SinkError>> {
         let server = Arc::clone(&self.server);
         let work = async move { server.ready().await };

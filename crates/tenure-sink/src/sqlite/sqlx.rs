@@ -214,7 +214,6 @@ fn epoch(row: &SqliteRow, at: usize) -> Result<Option<Epoch>, SinkError> {
     get::<Option<i64>>(row, at)?.map(Epoch::try_from).transpose().map_err(corrupt)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "made for `map_err`")]
 fn corrupt(what: impl Display) -> SinkError {
     SinkError::corrupt(PLACE, what)
 }

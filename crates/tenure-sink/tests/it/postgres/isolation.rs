@@ -81,7 +81,7 @@ fn a_snapshot_from_before_the_seal_admits_nothing() {
             let sink = patient(database);
             let sealing = database.runtime.handle().spawn_blocking(move || seal(&sink, &token(2)));
             assert!(matches!(sealing.await.unwrap(), Ok(Sealing::Seal(_))));
-            refused(level, PostgresFence::default().admit(&tx, &token(1)).await);
+            refused(level, &PostgresFence::default().admit(&tx, &token(1)).await);
         });
     }
 }
@@ -99,7 +99,7 @@ fn a_check_that_waits_for_a_seal_finds_it() {
                 somebody_waits(database).await;
                 sealing.commit().await.unwrap();
             });
-            refused(level, checked);
+            refused(level, &checked);
         });
     }
 }
@@ -194,7 +194,7 @@ fn a_snapshot_from_before_a_forgetting_raises_nothing() {
             let (sink, cut) = (database.sink.clone(), token(5));
             let forgetting = move || answered(sink.forget(&cut.resource, cut.epoch)).unwrap();
             let _ = database.runtime.handle().spawn_blocking(forgetting).await.unwrap();
-            refused(level, PostgresFence::default().admit(&tx, &token(5)).await);
+            refused(level, &PostgresFence::default().admit(&tx, &token(5)).await);
         });
     }
 }
@@ -222,8 +222,8 @@ async fn sealed_in<'c>(client: &'c mut Client, token: &Token) -> Transaction<'c>
     tx
 }
 
-fn refused<T: std::fmt::Debug>(level: IsolationLevel, checked: Result<Result<T, Verdict>, SinkError>) {
-    match (level, &checked) {
+fn refused<T: std::fmt::Debug>(level: IsolationLevel, checked: &Result<Result<T, Verdict>, SinkError>) {
+    match (level, checked) {
         (IsolationLevel::ReadCommitted, Ok(Err(Verdict::Stale { .. }))) => {}
         (IsolationLevel::RepeatableRead | IsolationLevel::Serializable, Err(error @ SinkError::Repeat { .. })) => {
             assert!(error.is_transient());
