@@ -1,6 +1,8 @@
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::{Out, say};
+#[cfg(feature = "postgres")]
+use crate::sql;
 use crate::{
     check, demo, doctor, export, history, import, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
     show, sinks, takeover,
@@ -82,6 +84,8 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     Migrate(migrate::Args),
+    #[cfg(feature = "postgres")]
+    Sql(sql::Args),
     /// Print a completion script for a shell, to be sourced there.
     #[command(visible_alias = "completion")]
     Completions {
@@ -133,6 +137,8 @@ impl Cli {
             Command::Export(args) => ("export", args.run()),
             Command::Import(args) => ("import", args.run()),
             Command::Migrate(args) => ("migrate", args.run()),
+            #[cfg(feature = "postgres")]
+            Command::Sql(args) => ("sql", args.run()),
             Command::Completions { shell } => ("completions", completions(shell)),
             Command::Man(args) => ("man", args.run(Self::command())),
         };

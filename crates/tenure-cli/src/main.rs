@@ -33,6 +33,8 @@ mod show;
 mod shown;
 mod sinks;
 mod span;
+#[cfg(feature = "postgres")]
+mod sql;
 mod takeover;
 
 use clap::Parser;

@@ -94,7 +94,7 @@ impl Args {
             _ => Err(Problem::usage(format_args!(
                 "{} is no receiver of files: give --sink file:FOLDER. Into a database the worker writes itself, and checks \
                  the token in its own transaction",
-                self.sink
+                tenure::authority::store::shown(&self.sink)
             ))),
         }
     }

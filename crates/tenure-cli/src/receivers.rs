@@ -2,14 +2,15 @@
 
 use crate::problem::Problem;
 use std::sync::Arc;
+use tenure::authority::store::shown;
 use tenure::core::SinkId;
 use tenure::sink::{Sink, SinkError, connect};
 
 /// Which receivers were named.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Receivers {
-    /// The address of a receiver, such as file:/srv/out or sqlite:/srv/shop.db?id=shop. May be given more than once. A
-    /// receiver whose id is an address need not be named.
+    /// The address of a receiver, such as file:/srv/out, sqlite:/srv/shop.db?id=shop or postgres://USER@HOST/DATABASE. May
+    /// be given more than once. A receiver whose id is an address need not be named.
     #[arg(long = "sink", value_name = "URL")]
     urls: Vec<String>,
 }
@@ -59,8 +60,8 @@ impl Reached {
         self.0.iter().filter_map(|named| named.sink.as_ref().ok())
     }
 
-    /// Those that were named and not opened.
-    pub(crate) fn failed(&self) -> impl Iterator<Item = (&str, &SinkError)> {
-        self.0.iter().filter_map(|named| Some((named.url.as_str(), named.sink.as_ref().err()?)))
+    /// Those that were named and not opened, without a password.
+    pub(crate) fn failed(&self) -> impl Iterator<Item = (String, &SinkError)> {
+        self.0.iter().filter_map(|named| Some((shown(&named.url), named.sink.as_ref().err()?)))
     }
 }

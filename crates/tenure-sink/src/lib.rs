@@ -22,6 +22,7 @@
 //! | sink | where the effect lands | how the step is atomic |
 //! |---|---|---|
 #![cfg_attr(feature = "sqlite", doc = "| [`sqlite`] | the caller's own tables | the caller's own transaction |")]
+#![cfg_attr(feature = "postgres", doc = "| [`postgres`] | the caller's own tables | the caller's own transaction |")]
 #![cfg_attr(feature = "file", doc = "| [`mod@file`] | plain files of one folder | one rename, under a file lock |")]
 //!
 //! [`Rule::Sealed`]: tenure_core::fence::Rule::Sealed
@@ -29,8 +30,12 @@
 
 #[cfg(feature = "file")]
 pub mod file;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlx")]
+pub mod sqlx;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -45,6 +50,8 @@ pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresFence, PostgresSink};
 pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteFence, SqliteSink};

@@ -48,6 +48,8 @@ mod fence;
 mod rows;
 mod savepoint;
 mod schema;
+#[cfg(feature = "sqlx")]
+pub(crate) mod sqlx;
 
 pub use fence::{Admitted, SqliteFence};
 

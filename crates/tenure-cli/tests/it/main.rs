@@ -11,6 +11,7 @@ mod forms;
 mod help;
 mod look;
 mod operate;
+mod postgres_receiver;
 mod probe;
 mod restore;
 mod rig;

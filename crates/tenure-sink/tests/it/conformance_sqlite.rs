@@ -22,13 +22,13 @@ fn sqlite_passes_the_suite_under_the_high_water_rule() {
     run_all(|| Box::new(Database::create(Rule::HighWater)));
 }
 
-struct Database {
+pub(crate) struct Database {
     folder: Arc<TempDir>,
     sink: SqliteSink,
 }
 
 impl Database {
-    fn create(rule: Rule) -> Self {
+    pub(crate) fn create(rule: Rule) -> Self {
         let folder = Arc::new(TempDir::new().unwrap());
         let path = folder.path().join("shop.sqlite");
         let sink = SqliteSink::create(&path, id(), rule).unwrap().with_wait(Duration::from_millis(300));
@@ -36,8 +36,14 @@ impl Database {
         Self { folder, sink }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("shop.sqlite")
+    }
+
+    /// Another handle, with nothing shared in memory.
+    pub(crate) fn anew(&self) -> Self {
+        let sink = SqliteSink::open(self.path(), id(), self.sink.rule()).unwrap().with_wait(Duration::from_millis(300));
+        Self { folder: Arc::clone(&self.folder), sink }
     }
 
     fn connect(&self) -> Connection {
@@ -82,8 +88,7 @@ impl SinkUnderTest for Database {
     }
 
     fn another(&self) -> Box<dyn SinkUnderTest> {
-        let sink = SqliteSink::open(self.path(), id(), self.sink.rule()).unwrap().with_wait(Duration::from_millis(300));
-        Box::new(Self { folder: Arc::clone(&self.folder), sink })
+        Box::new(self.anew())
     }
 
     fn open_missing(&self) -> (Option<SinkError>, bool) {

@@ -4,7 +4,9 @@
 
 mod conformance_file;
 mod conformance_sqlite;
+mod conformance_sqlx;
 mod file_bad_input;
+mod postgres;
 mod process;
 mod processes;
 mod sqlite_bad_input;
