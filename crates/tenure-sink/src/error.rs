@@ -128,6 +128,22 @@ pub enum SinkError {
         /// The database.
         place: String,
     },
+    /// It seals signed grants alone, and was shown none that is good.
+    #[error("{place} has sealed nothing: {why}")]
+    Unverified {
+        /// The sink.
+        place: String,
+        /// What is wrong with what was shown, and what to do.
+        why: String,
+    },
+    /// It stands behind a network, and gave no answer. Whether it did what it was asked is not known.
+    #[error("{place} did not answer: {why}. Check its address, the network, and that its server runs")]
+    Unreachable {
+        /// Its address.
+        place: String,
+        /// What went wrong.
+        why: String,
+    },
     /// The system refused something else.
     #[error("{doing} on {place} failed: {why}. Repeat the call once the cause is removed")]
     Failed {
@@ -144,7 +160,7 @@ impl SinkError {
     /// Whether the same call may succeed by being repeated, without anybody doing anything.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Snapshot { .. })
+        matches!(self, Self::Busy { .. } | Self::Snapshot { .. } | Self::Unreachable { .. })
     }
 
     #[cfg(any(feature = "sqlite", feature = "file"))]

@@ -63,6 +63,28 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
         enrolled: &'a BTreeSet<SinkId>,
     ) -> Answer<'a, Result<Sealing, SinkError>>;
 
+    /// Whether it seals signed grants alone: then [`seal`](Self::seal) refuses, and [`seal_signed`](Self::seal_signed) is
+    /// called instead.
+    fn asks_signature(&self) -> bool {
+        false
+    }
+
+    /// The same as [`seal`](Self::seal), with the signed grant of this token. One that asks for no signature does not look
+    /// at it.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal). [`SinkError::Unverified`]: nothing was sealed, and the same grant never will be.
+    fn seal_signed<'a>(
+        &'a self,
+        signed: &'a str,
+        token: &'a Token,
+        generation: &'a Generation,
+        enrolled: &'a BTreeSet<SinkId>,
+    ) -> Answer<'a, Result<Sealing, SinkError>> {
+        let _ = signed;
+        self.seal(token, generation, enrolled)
+    }
+
     /// Closes a retired resource for every token at or below the cut, and drops its row unless it lies above.
     ///
     /// # Errors
