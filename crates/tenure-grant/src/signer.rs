@@ -1,6 +1,6 @@
 use crate::claims::Claims;
 use crate::compact;
-use crate::error::{KeyError, SignError};
+use crate::error::SignError;
 use crate::folder::KeyFolder;
 use crate::key::SigningKey;
 use crate::signed::SignedGrant;
@@ -47,17 +47,6 @@ impl Signer {
     #[must_use]
     pub const fn authority(&self) -> &StoreIdentity {
         &self.authority
-    }
-
-    /// Makes sure that there are keys: an unusable folder is found out before the first grant.
-    ///
-    /// # Errors
-    /// [`KeyError`]; its message says what to do.
-    pub fn prepare(&self) -> Result<(), KeyError> {
-        match &self.keys {
-            Keys::Folder(folder) => folder.active().map(drop),
-            Keys::One(_) => Ok(()),
-        }
     }
 
     /// Signs a grant for these receivers. Whether it still counts is not asked: that is for its holder to know, and for

@@ -20,6 +20,7 @@ use {
 /// |---|---|
 /// | `file:FOLDER`, `file:///ABSOLUTE/FOLDER` | the plain files of one folder |
 /// | `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` | the tables of one SQLite file |
+/// | `http://HOST/PATH`, `https://HOST/PATH` | a receiver behind HTTP, with parameters of its own: `HttpSink::open` |
 ///
 /// Parameters follow a `?` and are separated by `&`, as in `file:/srv/out?create=true&wait=10s`:
 ///
@@ -46,6 +47,9 @@ pub fn connect(url: &str) -> Result<Arc<dyn Sink>, SinkError> {
 /// # Errors
 /// As [`connect`].
 pub fn open(url: &str) -> Result<Opened, SinkError> {
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return http(url);
+    }
     let opened = Address::parse(url).map_err(Wrong::from).and_then(|address| {
         let parameters = Parameters::of(&address)?;
         match address.scheme() {
@@ -72,6 +76,9 @@ pub enum Opened {
     /// The tables of a SQLite file.
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteSink),
+    /// A receiver behind HTTP.
+    #[cfg(feature = "http-client")]
+    Http(crate::http::HttpSink),
 }
 
 impl Opened {
@@ -83,6 +90,8 @@ impl Opened {
             Self::File(sink) => Arc::new(sink),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sink) => Arc::new(sink),
+            #[cfg(feature = "http-client")]
+            Self::Http(sink) => Arc::new(sink),
         }
     }
 }
@@ -178,6 +187,16 @@ fn sqlite(address: &Address<'_>, parameters: Parameters) -> Result<Opened, Wrong
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_address: &Address<'_>, _parameters: Parameters) -> Result<Opened, Wrong> {
     Err(Wrong::Here("this program was built without the `sqlite` feature".to_owned()))
+}
+
+#[cfg(feature = "http-client")]
+fn http(url: &str) -> Result<Opened, SinkError> {
+    crate::http::HttpSink::open(url).map(Opened::Http)
+}
+
+#[cfg(not(feature = "http-client"))]
+fn http(url: &str) -> Result<Opened, SinkError> {
+    Err(SinkError::Address { url: url.to_owned(), why: "this program was built without the `http-client` feature".to_owned() })
 }
 
 /// Where the sink is, and under which name it is enrolled.

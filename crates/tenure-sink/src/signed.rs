@@ -33,6 +33,11 @@ impl<S: Sink> SignedOnly<S> {
         &self.sink
     }
 
+    /// What it verifies with.
+    pub const fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
     fn verify(&self, signed: &str, token: &Token, enrolled: &BTreeSet<SinkId>) -> Result<(), SinkError> {
         let id = self.sink.id();
         let wrong = |why: String| SinkError::Unverified { place: id.to_string(), why };

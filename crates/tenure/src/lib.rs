@@ -42,10 +42,15 @@ mod keeper;
 mod lease;
 mod losses;
 
+#[cfg(feature = "http")]
+pub mod http;
+
 pub use acquire::Acquire;
 pub use checkpoint::Checkpoint;
 pub use connect::{Builder, IntoResource, Tenure, connect};
 pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
+#[cfg(feature = "signed")]
+pub use error::SigningError;
 pub use lease::{Lease, Resumed};
 pub use losses::LossCounts;
 
@@ -53,6 +58,8 @@ pub use tenure_authority as authority;
 pub use tenure_core as core;
 pub use tenure_core::holder::Policy;
 pub use tenure_core::{Epoch, GrantId, Loss, OperationId, Outcome, ResourceName, SinkId, Timing, Token, Ttl, Verdict};
+#[cfg(feature = "signed")]
+pub use tenure_grant as grant;
 pub use tenure_sink as sink;
 
 /// The example of the first page, compiled.

@@ -5,8 +5,10 @@
 mod conformance_file;
 mod conformance_sqlite;
 mod file_bad_input;
+mod http;
 mod process;
 mod processes;
+mod signed;
 mod sqlite_bad_input;
 mod sqlite_transaction;
 
