@@ -2,7 +2,7 @@ use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::{Out, say};
 use crate::{
-    check, demo, doctor, export, history, import, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
+    check, demo, doctor, export, history, import, keys, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
     show, sinks, takeover,
 };
 use clap::{CommandFactory, Parser, Subcommand};
@@ -35,6 +35,8 @@ Environment:
                     the file below: everybody on this machine can read the words of a command
   TENURE_OWNER      who you are, as --owner
   TENURE_CONFIG     the configuration file, as --config
+  TENURE_KEYS       the folder with the keys that grants are signed with, for receivers that ask for
+                    it; without it, tenure/keys in your folder for state
   NO_COLOR          no colours, whatever its value
 
 Files:
@@ -78,6 +80,7 @@ enum Command {
     Reopen(reopen::Args),
     Sinks(sinks::Args),
     Restore(restore::Args),
+    Keys(keys::Args),
     Doctor(doctor::Args),
     Export(export::Args),
     Import(import::Args),
@@ -129,6 +132,7 @@ impl Cli {
             Command::Check(args) => ("check", args.run()),
             Command::Put(args) => ("put", args.run()),
             Command::Restore(args) => ("restore", args.run()),
+            Command::Keys(args) => ("keys", args.run()),
             Command::Doctor(args) => ("doctor", args.run()),
             Command::Export(args) => ("export", args.run()),
             Command::Import(args) => ("import", args.run()),

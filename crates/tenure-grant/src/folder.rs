@@ -7,7 +7,7 @@ mod file;
 use crate::claims::{ALLOWANCE, LIFETIME};
 use crate::error::KeyError;
 use crate::jwks::PublicKeys;
-use crate::key::{KeyId, SigningKey};
+use crate::key::{KeyId, PublicKey, SigningKey};
 use crate::wall::{UnixTime, WallClock};
 use file::{Entry, Stored};
 use std::path::{Path, PathBuf};
@@ -183,9 +183,10 @@ impl KeyFolder {
         self.path.join(file::NAME)
     }
 
-    /// The keys and, for each that is retired, until when it is known.
-    pub(crate) fn known(&self) -> Result<Vec<(crate::PublicKey, Option<UnixTime>)>, KeyError> {
-        Ok(self.load()?.keys.iter().map(|entry| (entry.key.public().clone(), entry.known_until())).collect())
+    /// The keys and, for each that is retired, until when it is known. Makes none: whoever verifies does not sign.
+    pub(crate) fn known(&self) -> Result<Vec<(PublicKey, Option<UnixTime>)>, KeyError> {
+        let keys = file::read(&self.path)?.map(|stored| stored.keys).unwrap_or_default();
+        Ok(keys.iter().map(|entry| (entry.key.public().clone(), entry.known_until())).collect())
     }
 
     fn load(&self) -> Result<Stored, KeyError> {

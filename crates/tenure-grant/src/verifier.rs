@@ -169,7 +169,7 @@ impl<Place> Watched<Place> {
         let stamp = Stamp::of(path);
         // A poisoned mutex means that a thread panicked while it read; what was there before is whole.
         let mut cached = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = matches!((&*cached, stamp), (Some((read, _)), Some(now)) if *read == now);
+        let is_fresh = matches!((&*cached, stamp), (Some((before, _)), Some(stamp)) if *before == stamp);
         if !is_fresh {
             let known = read(path)?;
             *cached = stamp.map(|stamp| (stamp, known.clone()));

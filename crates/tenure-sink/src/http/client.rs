@@ -247,7 +247,7 @@ impl Sink for HttpSink {
             let mut all = Rows { rows: Vec::new(), floor: None };
             // The receiver gives so many at once, and fewer only when there are no more.
             loop {
-                let piece = (limit - all.rows.len()).min(ROWS_MAX);
+                let piece = limit.saturating_sub(all.rows.len()).clamp(1, ROWS_MAX);
                 let question = List { after: after.as_ref().map(ToString::to_string), limit: piece };
                 let listed: Rows = self.post::<Listed, _>("rows", None, &question).await?;
                 let is_last = listed.rows.len() < piece;
@@ -255,6 +255,7 @@ impl Sink for HttpSink {
                 all.floor = listed.floor;
                 all.rows.extend(listed.rows);
                 if is_last || all.rows.len() >= limit {
+                    all.rows.truncate(limit);
                     return Ok(all);
                 }
             }

@@ -49,7 +49,7 @@ fn start() -> (Service, Mailer) {
     let mailer = Mailer::default();
     let service = Service::with(Rule::Sealed, |router, sink, tokens| {
         let handler = mailer.clone();
-        let mail = any(move |method, headers, body| handler.handle(method, headers, body));
+        let mail = any(move |method: Method, headers: HeaderMap, body: Bytes| handler.handle(method, headers, body));
         let mail = Router::new().route("/mail", mail).layer(OnceLayer::new(sink.clone())).layer(tokens);
         router.merge(mail)
     });
