@@ -136,7 +136,7 @@ impl SigningKey {
         &self.seed
     }
 
-    pub(crate) fn sign(&self, message: &[u8]) -> impl AsRef<[u8]> {
+    pub(crate) fn sign(&self, message: &[u8]) -> ring::signature::Signature {
         self.pair.sign(message)
     }
 }

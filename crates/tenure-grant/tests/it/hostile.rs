@@ -260,7 +260,7 @@ fn neither_a_text_nor_a_key_is_shown_by_debug() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text_is_refused_without_a_panic(text in "\\PC*") {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
 
 mod hostile;
+mod page;
 mod python;
 mod rotation;
 
