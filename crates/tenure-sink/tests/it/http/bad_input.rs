@@ -68,7 +68,7 @@ fn bad(held: &Held) -> Vec<(String, u16, &'static str, &'static str)> {
     vec![
         (forged, 401, "unverified", "not known here"),
         (spliced, 401, "unverified", "signature is wrong"),
-        (good[..good.len() - 3].to_owned(), 401, "unverified", "cut short"),
+        (good[..good.len() - 2].to_owned(), 401, "unverified", "cut short"),
         (good[..40].to_owned(), 401, "unverified", "parts instead of three"),
         ("r@9223372036854775807:00000000000000000000000000000001".to_owned(), 401, "unverified", "parts instead of three"),
         ("x".repeat(9_000), 401, "unverified", "9000 bytes"),

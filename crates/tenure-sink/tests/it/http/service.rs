@@ -30,7 +30,6 @@ pub(crate) struct Service {
     folder: TempDir,
     pub(crate) address: SocketAddr,
     pub(crate) signer: Signer,
-    pub(crate) verifier: Verifier,
     /// The wall clock of the verifier.
     pub(crate) time: Arc<AtomicU64>,
     rule: Rule,
@@ -74,7 +73,7 @@ impl Service {
                 ResourceName::new(parts.uri.path().rsplit('/').next()?).ok()
             })))
             .with_state(shop)
-            .nest_service("/tenure", Routes::new(Arc::new(sink.clone()), verifier.clone()).operator(SECRET));
+            .nest_service("/tenure", Routes::new(Arc::new(sink.clone()), verifier).operator(SECRET));
         let router = more(router, &sink, tokens);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -84,7 +83,7 @@ impl Service {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             axum::serve(listener, router).await.unwrap();
         });
-        Self { folder, address, signer, verifier, time, rule, runtime: Some(runtime) }
+        Self { folder, address, signer, time, rule, runtime: Some(runtime) }
     }
 
     pub(crate) fn url(&self) -> String {
