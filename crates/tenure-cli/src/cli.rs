@@ -2,8 +2,8 @@ use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::{Out, say};
 use crate::{
-    check, demo, doctor, export, history, import, keys, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
-    show, sinks, takeover,
+    check, demo, doctor, export, history, import, keys, ls, man, migrate, probe, put, release, reopen, restore, retire,
+    run, show, sinks, takeover,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;

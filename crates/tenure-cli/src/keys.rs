@@ -99,7 +99,8 @@ const COLUMNS: [Column; 4] =
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        let nowhere = || Problem::usage("no folder is named, and there is no home folder to keep keys in: give --keys DIR");
+        let nowhere =
+            || Problem::usage("no folder is named, and there is no home folder to keep keys in: give --keys DIR");
         let folder = KeyFolder::new(self.folder.clone().or_else(usual_folder).ok_or_else(nowhere)?);
         match &self.verb {
             Verb::Ls(args) => args.run(&folder),
@@ -155,7 +156,8 @@ impl Export {
             Out::new().write(&text)?;
             return Ok(Exit::Success);
         };
-        let unwritten = |error: std::io::Error| Problem::failure(format_args!("{} cannot be written: {error}", path.display()));
+        let unwritten =
+            |error: std::io::Error| Problem::failure(format_args!("{} cannot be written: {error}", path.display()));
         let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
         let mut file = NamedTempFile::new_in(beside).map_err(unwritten)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(unwritten)?;
@@ -183,9 +185,16 @@ impl Rotate {
         }
         let now = WallTime::now();
         let mut out = Out::new();
-        out.line(&format!("Signs from now on: {}, known since {}.", rotation.active.id, short(now, wall(rotation.active.created))))?;
+        out.line(&format!(
+            "Signs from now on: {}, known since {}.",
+            rotation.active.id,
+            short(now, wall(rotation.active.created))
+        ))?;
         out.line(&format!("Retired: {}; what it signed counts until it has expired.", rotation.retired.id))?;
-        out.line(&format!("Next: {}. Give the receivers the public keys before the next rotation: tenure keys export", rotation.next.id))?;
+        out.line(&format!(
+            "Next: {}. Give the receivers the public keys before the next rotation: tenure keys export",
+            rotation.next.id
+        ))?;
         if rotation.known_for.as_secs() < SOON {
             say(
                 "keys",

@@ -60,14 +60,7 @@ struct Version {
 impl Claims {
     /// The claims of a grant that is signed now.
     pub(crate) fn now(authority: StoreIdentity, token: Token, sinks: BTreeSet<SinkId>, now: UnixTime) -> Self {
-        Self {
-            authority,
-            token,
-            sinks,
-            issued: now,
-            not_before: now.before(ALLOWANCE),
-            expires: now.after(LIFETIME),
-        }
+        Self { authority, token, sinks, issued: now, not_before: now.before(ALLOWANCE), expires: now.after(LIFETIME) }
     }
 
     pub(crate) fn write(&self) -> Result<Vec<u8>, SignError> {

@@ -48,7 +48,9 @@ pub enum VerifyError {
     #[error("the signed grant's signature is wrong: it was changed on the way, or made up")]
     Signature,
     /// Written by another version.
-    #[error("the signed grant has the version {found}, and this program knows {known}: use the same version at both ends")]
+    #[error(
+        "the signed grant has the version {found}, and this program knows {known}: use the same version at both ends"
+    )]
     Version {
         /// The version found.
         found: u64,

@@ -127,7 +127,8 @@ impl KeyFolder {
         let mut stored = self.load()?;
         let now = self.clock.now();
         let fresh = Entry::of(SigningKey::generate()?, KeyState::Next, now);
-        let gone: Vec<_> = stored.keys.iter().filter(|entry| !entry.is_known(now)).map(|entry| entry.id().clone()).collect();
+        let gone: Vec<_> =
+            stored.keys.iter().filter(|entry| !entry.is_known(now)).map(|entry| entry.id().clone()).collect();
         stored.keys.retain(|entry| entry.is_known(now));
         let (old, new) = (stored.of_state(KeyState::Active, &self.path)?, stored.of_state(KeyState::Next, &self.path)?);
         stored.keys[old].retire(now);
@@ -162,7 +163,9 @@ impl KeyFolder {
             KeyState::Active => return Err(in_use("it signs; rotate first (tenure keys rotate)")),
             KeyState::Next => stored.keys.push(Entry::of(SigningKey::generate()?, KeyState::Next, now)),
             KeyState::Retired if stored.keys[at].is_known(now) && !at_once => {
-                return Err(in_use("what it signed last has not expired yet; say so if it must go at once (--at-once)"));
+                return Err(in_use(
+                    "what it signed last has not expired yet; say so if it must go at once (--at-once)",
+                ));
             }
             KeyState::Retired => {}
         }
@@ -198,10 +201,8 @@ impl KeyFolder {
         let stored = Stored { keys: vec![entry(KeyState::Active)?, entry(KeyState::Next)?] };
         // Of two processes that come at once one makes the file, and both use that one.
         file::create(&self.path, &stored)?;
-        file::read(&self.path)?.ok_or_else(|| KeyError::Corrupt {
-            path: self.file(),
-            why: "it was made just now, and is gone".to_owned(),
-        })
+        file::read(&self.path)?
+            .ok_or_else(|| KeyError::Corrupt { path: self.file(), why: "it was made just now, and is gone".to_owned() })
     }
 }
 

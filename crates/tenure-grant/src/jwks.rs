@@ -77,8 +77,10 @@ impl PublicKeys {
             }
             let id = key.kid.as_deref().and_then(KeyId::new);
             let id = id.ok_or_else(|| wrong("an Ed25519 key among them has no kid".to_owned()))?;
-            let bytes = key.x.and_then(|x| URL_SAFE_NO_PAD.decode(x).ok()).and_then(|x| <[u8; KEY_BYTES]>::try_from(x).ok());
-            let bytes = bytes.ok_or_else(|| wrong(format!("the x of the key {id} has not the 32 bytes of an Ed25519 key")))?;
+            let bytes =
+                key.x.and_then(|x| URL_SAFE_NO_PAD.decode(x).ok()).and_then(|x| <[u8; KEY_BYTES]>::try_from(x).ok());
+            let bytes =
+                bytes.ok_or_else(|| wrong(format!("the x of the key {id} has not the 32 bytes of an Ed25519 key")))?;
             if keys.iter().any(|other| *other.id() == id) {
                 return Err(wrong(format!("the key {id} is there twice")));
             }

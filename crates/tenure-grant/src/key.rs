@@ -104,14 +104,19 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A new key.
+    /// A new key. Its id does not begin with a hyphen, so that no command takes it for an option.
     ///
     /// # Errors
     /// [`KeyError::Entropy`] when the system has no random bits.
     pub fn generate() -> Result<Self, KeyError> {
-        let mut seed = Zeroizing::new([0; KEY_BYTES]);
-        SystemRandom::new().fill(&mut *seed).map_err(|_| KeyError::Entropy)?;
-        Self::of_seed(seed).ok_or(KeyError::Entropy)
+        loop {
+            let mut seed = Zeroizing::new([0; KEY_BYTES]);
+            SystemRandom::new().fill(&mut *seed).map_err(|_| KeyError::Entropy)?;
+            let key = Self::of_seed(seed).ok_or(KeyError::Entropy)?;
+            if !key.id().as_str().starts_with('-') {
+                return Ok(key);
+            }
+        }
     }
 
     pub(crate) fn of_seed(seed: Zeroizing<[u8; KEY_BYTES]>) -> Option<Self> {

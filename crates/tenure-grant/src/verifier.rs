@@ -97,10 +97,9 @@ impl Verifier {
         let claims = Claims::read(&parts.payload()?)?;
         claims.check_now(now)?;
         match &self.authority {
-            Some(wanted) if claims.authority != *wanted => Err(VerifyError::OtherAuthority {
-                found: claims.authority.to_string(),
-                wanted: wanted.to_string(),
-            }),
+            Some(wanted) if claims.authority != *wanted => {
+                Err(VerifyError::OtherAuthority { found: claims.authority.to_string(), wanted: wanted.to_string() })
+            }
             _ => Ok(claims),
         }
     }
@@ -131,7 +130,10 @@ impl Verifier {
         }
         if claims.token != *token {
             let name = if claims.token.epoch == token.epoch { "jti" } else { "epoch" };
-            return Err(VerifyError::Claim { name, why: "it is not that of the token which is shown with it".to_owned() });
+            return Err(VerifyError::Claim {
+                name,
+                why: "it is not that of the token which is shown with it".to_owned(),
+            });
         }
         Ok(claims)
     }
@@ -142,8 +144,8 @@ impl Verifier {
             Source::Fixed(keys) => Ok(keys.find(id).cloned()),
             Source::File(file) => file.find(id, now, &file.place, |path| {
                 let text = std::fs::read(path).map_err(|error| unreadable(format!("{}: {error}", path.display())))?;
-                let keys = PublicKeys::parse(&text)
-                    .map_err(|error| unreadable(format!("{}: {error}", path.display())))?;
+                let keys =
+                    PublicKeys::parse(&text).map_err(|error| unreadable(format!("{}: {error}", path.display())))?;
                 Ok(keys.iter().map(|key| (key.clone(), None)).collect())
             }),
             Source::Folder(folder) => folder.find(id, now, &folder.place.file(), |_| {

@@ -196,7 +196,10 @@ fn http(url: &str) -> Result<Opened, SinkError> {
 
 #[cfg(not(feature = "http-client"))]
 fn http(url: &str) -> Result<Opened, SinkError> {
-    Err(SinkError::Address { url: url.to_owned(), why: "this program was built without the `http-client` feature".to_owned() })
+    Err(SinkError::Address {
+        url: url.to_owned(),
+        why: "this program was built without the `http-client` feature".to_owned(),
+    })
 }
 
 /// Where the sink is, and under which name it is enrolled.

@@ -13,9 +13,15 @@
 //!
 //! | part | what it is for |
 //! |---|---|
-#![cfg_attr(feature = "http", doc = "| [`TokenLayer`] | reads and verifies `Tenure-Token` and `Idempotency-Key` on the routes that write |")]
+#![cfg_attr(
+    feature = "http",
+    doc = "| [`TokenLayer`] | reads and verifies `Tenure-Token` and `Idempotency-Key` on the routes that write |"
+)]
 #![cfg_attr(feature = "http", doc = "| [`answer`] | a verdict as the response that a client understands |")]
-#![cfg_attr(feature = "http", doc = "| [`Routes`] | lets holders describe and seal the fence, and an operator forget and reopen |")]
+#![cfg_attr(
+    feature = "http",
+    doc = "| [`Routes`] | lets holders describe and seal the fence, and an operator forget and reopen |"
+)]
 #![cfg_attr(feature = "http-client", doc = "| [`HttpSink`] | the same fence, as the holder sees it |")]
 //!
 //! | header | in | meaning |

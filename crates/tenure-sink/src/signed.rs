@@ -53,7 +53,9 @@ impl<S: Sink> SignedOnly<S> {
             Err(error) => return Err(wrong(error.to_string())),
         };
         match enrolled.iter().find(|other| !claims.sinks.contains(*other)) {
-            Some(other) => Err(wrong(format!("the receiver {other} would be enrolled, and the signed grant does not name it"))),
+            Some(other) => {
+                Err(wrong(format!("the receiver {other} would be enrolled, and the signed grant does not name it")))
+            }
             None => Ok(()),
         }
     }
@@ -116,5 +118,4 @@ impl<S: Sink> Sink for SignedOnly<S> {
 }
 
 /// What is said to a candidate that has no keys.
-pub(crate) const UNSIGNED: &str =
-    "it seals signed grants alone, and this one is not signed. Give the connection the authority's keys (Builder::keys)";
+pub(crate) const UNSIGNED: &str = "it seals signed grants alone, and this one is not signed. Give the connection the authority's keys (Builder::keys)";

@@ -144,7 +144,8 @@ impl SqliteSink {
         self.answer(move |place| {
             let connection = place.connect(OpenFlags::empty())?;
             let tx = place.begin(&connection)?;
-            let recorded = SqliteFence::new(place.rule).apply(&tx, &token, &operation, &digest, |_| Ok::<_, Infallible>(outcome));
+            let recorded =
+                SqliteFence::new(place.rule).apply(&tx, &token, &operation, &digest, |_| Ok::<_, Infallible>(outcome));
             let verdict = match recorded {
                 Ok(verdict) => verdict,
                 Err(ApplyError::Sink(error)) => return Err(error),

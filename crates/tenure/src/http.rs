@@ -201,7 +201,8 @@ async fn read(response: Response) -> Sent {
         let epoch = header(TENURE_EPOCH).and_then(|epoch| epoch.parse::<Epoch>().ok());
         return replayed(epoch, body(response).await);
     }
-    let is_problem = header(http::header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/problem+json"));
+    let is_problem =
+        header(http::header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/problem+json"));
     if !is_problem {
         return if status.is_server_error() { nothing_known(status) } else { Sent::Taken(response) };
     }

@@ -48,9 +48,9 @@ pub mod http;
 pub use acquire::Acquire;
 pub use checkpoint::Checkpoint;
 pub use connect::{Builder, IntoResource, Tenure, connect};
-pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
 #[cfg(feature = "signed")]
 pub use error::SigningError;
+pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
 pub use lease::{Lease, Resumed};
 pub use losses::LossCounts;
 

@@ -3,7 +3,8 @@
 use super::{Mutant, Test};
 
 const FORGED: &str = "tenure_sink::http::bad_input::a_forged_epoch_moves_no_fence_at_any_stage";
-const SIGNED_ONLY: &str = "tenure_sink::signed::only_the_grant_that_was_signed_for_this_sink_and_these_receivers_is_sealed";
+const SIGNED_ONLY: &str =
+    "tenure_sink::signed::only_the_grant_that_was_signed_for_this_sink_and_these_receivers_is_sealed";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {

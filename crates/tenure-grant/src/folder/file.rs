@@ -54,12 +54,7 @@ impl Entry {
     }
 
     pub(super) fn info(&self) -> KeyInfo {
-        KeyInfo {
-            id: self.id().clone(),
-            state: self.state,
-            created: self.created,
-            known_until: self.known_until(),
-        }
+        KeyInfo { id: self.id().clone(), state: self.state, created: self.created, known_until: self.known_until() }
     }
 }
 

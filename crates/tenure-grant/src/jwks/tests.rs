@@ -3,7 +3,9 @@ use crate::key::SigningKey;
 
 #[test]
 fn what_is_written_is_read_again() {
-    let keys = PublicKeys::new([SigningKey::generate().unwrap(), SigningKey::generate().unwrap()].map(|key| key.public().clone()));
+    let keys = PublicKeys::new(
+        [SigningKey::generate().unwrap(), SigningKey::generate().unwrap()].map(|key| key.public().clone()),
+    );
     let text = keys.to_json();
     assert_eq!(PublicKeys::parse(text.as_bytes()).unwrap(), keys);
     assert!(!text.contains("\"d\""), "{text}");
@@ -12,7 +14,8 @@ fn what_is_written_is_read_again() {
 /// The example of RFC 8037, appendix A.2 and A.3: the key's thumbprint is its id.
 #[test]
 fn a_thumbprint_is_that_of_the_standard() {
-    let text = br#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+    let text =
+        br#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
     let read = PublicKeys::parse(text).unwrap();
     let bytes = *read.iter().next().unwrap().bytes();
     // The private half of that key, as the standard prints it.
@@ -23,6 +26,12 @@ fn a_thumbprint_is_that_of_the_standard() {
     let key = SigningKey::of_seed(secret).unwrap();
     assert_eq!(*key.public().bytes(), bytes);
     assert_eq!(key.id().as_str(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+}
+
+/// One id in 64 began with a hyphen, and `tenure keys remove` took it for an option.
+#[test]
+fn an_id_does_not_look_like_an_option() {
+    assert!((0..1_000).all(|_| !SigningKey::generate().unwrap().id().as_str().starts_with('-')));
 }
 
 #[test]

@@ -128,7 +128,8 @@ fn other_headers_are_refused_each_by_its_name() {
 #[test]
 fn other_claims_are_refused_each_by_its_name() {
     let scribe = Scribe::new();
-    let set = |name: &'static str, value: serde_json::Value| claims(|claims| drop(claims.insert(name.to_owned(), value)));
+    let set =
+        |name: &'static str, value: serde_json::Value| claims(|claims| drop(claims.insert(name.to_owned(), value)));
     let cases = [
         (set("epoch", (1_u64 << 63).into()), "claim", "epoch is wrong: an epoch is at most 9223372036854775807"),
         (set("epoch", u64::MAX.into()), "claim", "epoch"),
@@ -176,7 +177,7 @@ fn what_is_shown_in_the_wrong_place_is_refused_there() {
     assert!(error.to_string().contains("jti is wrong"), "{error}");
     let error = pair.verifier.clone().authority(authority("test")).verify(text).unwrap_err();
     assert!(error.is_elsewhere() && error.to_string().contains("\"prod\""), "{error}");
-    pair.verifier.clone().authority(authority("prod")).verify(text).unwrap();
+    pair.verifier.authority(authority("prod")).verify(text).unwrap();
 }
 
 #[test]
@@ -205,7 +206,8 @@ fn nothing_of_a_text_can_be_changed_or_cut_off() {
             }
         }
     }
-    for longer in [format!("{text}="), format!("{text}."), format!(" {text}"), format!("{text}\n"), format!("{text}A")] {
+    for longer in [format!("{text}="), format!("{text}."), format!(" {text}"), format!("{text}\n"), format!("{text}A")]
+    {
         assert!(pair.verifier.verify(&longer).is_err(), "{longer}");
     }
     let error = pair.verifier.verify(&"a".repeat(BYTES_MAX + 1)).unwrap_err();

@@ -1,6 +1,6 @@
 //! Signed grants: what is accepted, what is refused and how, and that others can verify them.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
+#![expect(clippy::unwrap_used, reason = "in a test, that is how to fail")]
 
 mod hostile;
 mod page;

@@ -35,5 +35,9 @@ fn the_page_shows_a_grant_that_its_key_set_verifies_and_what_it_says() {
 #[test]
 fn the_page_shows_the_script_that_is_tested() {
     let script = include_str!("verify.py").trim();
-    assert_eq!(blocks(&page(), "python"), [script], "docs/signed-grants.md shows another script than tests/it/verify.py");
+    assert_eq!(
+        blocks(&page(), "python"),
+        [script],
+        "docs/signed-grants.md shows another script than tests/it/verify.py"
+    );
 }

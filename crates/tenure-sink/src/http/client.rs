@@ -4,7 +4,9 @@ mod home;
 mod settings;
 
 use super::problem::{Kind, Problem};
-use super::wire::{self, About, Describe, Described, Forget, Forgotten, List, Listed, ROWS_MAX, Reopened, Seal, Sealed};
+use super::wire::{
+    self, About, Describe, Described, Forget, Forgotten, List, Listed, ROWS_MAX, Reopened, Seal, Sealed,
+};
 use super::{TENURE_TOKEN, wire::Wrong};
 use crate::{Answer, Description, Rows, Sink, SinkError};
 use home::Home;
@@ -79,7 +81,8 @@ impl HttpSink {
             return Err(SinkError::Schema { place, found, known, advice: "use the same version at both ends" });
         }
         let id = SinkId::new(&about.id).map_err(|error| settings.foreign(error.to_string()))?;
-        let rule = wire::rule(&about.rule).ok_or_else(|| settings.foreign(format!("it has the rule {:?}", about.rule)))?;
+        let rule =
+            wire::rule(&about.rule).ok_or_else(|| settings.foreign(format!("it has the rule {:?}", about.rule)))?;
         Ok(Self(Arc::new(Inner { settings, client, home, id, rule, signed: about.signed })))
     }
 
@@ -128,12 +131,17 @@ impl HttpSink {
 }
 
 impl Settings {
-    async fn answer<A: DeserializeOwned>(&self, request: reqwest::RequestBuilder, doing: &'static str) -> Result<A, SinkError> {
+    async fn answer<A: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+        doing: &'static str,
+    ) -> Result<A, SinkError> {
         let response = request.send().await.map_err(|error| self.unreachable(innermost(&error)))?;
         let status = response.status();
         let body = self.body(response).await?;
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|_| self.foreign("its answers are not a receiver's".to_owned()));
+            return serde_json::from_slice(&body)
+                .map_err(|_| self.foreign("its answers are not a receiver's".to_owned()));
         }
         let place = self.place.clone();
         Err(match Problem::parse(&body) {
@@ -160,12 +168,12 @@ impl Settings {
         let place = self.place.clone();
         match problem.kind {
             Kind::Busy => SinkError::Busy { place, waited: problem.waited.unwrap_or_default() },
-            Kind::TokenRequired | Kind::Unverified | Kind::Elsewhere => SinkError::Unverified { place, why: problem.detail },
+            Kind::TokenRequired | Kind::Unverified | Kind::Elsewhere => {
+                SinkError::Unverified { place, why: problem.detail }
+            }
             Kind::NeverSealed => SinkError::NeverSealed { place },
             Kind::NotFound => SinkError::Missing { place },
-            Kind::OperatorOnly => {
-                self.failed(doing, format!("{}; give its file with ?secret=FILE", problem.detail))
-            }
+            Kind::OperatorOnly => self.failed(doing, format!("{}; give its file with ?secret=FILE", problem.detail)),
             _ => self.failed(doing, problem.detail),
         }
     }
@@ -197,7 +205,10 @@ fn innermost(error: &reqwest::Error) -> String {
 
 impl fmt::Debug for HttpSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpSink").field("place", &self.0.settings.place).field("id", &self.0.id).finish_non_exhaustive()
+        f.debug_struct("HttpSink")
+            .field("place", &self.0.settings.place)
+            .field("id", &self.0.id)
+            .finish_non_exhaustive()
     }
 }
 

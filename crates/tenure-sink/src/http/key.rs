@@ -29,7 +29,8 @@ pub fn written_key(operation: &OperationId) -> HeaderValue {
         format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
     } else {
         let plain = |byte: u8| (0x20..=0x7e).contains(&byte) && byte != b'%' && byte != b'"';
-        let inner = text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") });
+        let inner =
+            text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") });
         format!("%\"{}\"", inner.collect::<String>())
     };
     #[expect(clippy::expect_used, reason = "printable ASCII, by the lines above")]

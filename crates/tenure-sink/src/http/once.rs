@@ -142,7 +142,9 @@ impl Once {
         let outcome = Outcome::new(outcome).map_err(|error| self.unknown(&error.to_string()))?;
         match self.journal.record(&self.token, &self.operation, &self.digest, &outcome).await {
             Ok(Verdict::Written) => Ok(()),
-            Ok(verdict) => Err(self.unknown(&format!("it was carried out while the resource changed hands ({verdict})"))),
+            Ok(verdict) => {
+                Err(self.unknown(&format!("it was carried out while the resource changed hands ({verdict})")))
+            }
             Err(error) => Err(self.unknown(&format!("it was carried out, and that could not be recorded: {error}"))),
         }
     }
@@ -151,7 +153,10 @@ impl Once {
         Problem {
             resource: Some(self.token.resource.to_string()),
             presented: Some(self.token.epoch),
-            ..Problem::new(Kind::Unknown, format!("nobody knows whether the operation {:?} took effect: {why}", self.operation.as_str()))
+            ..Problem::new(
+                Kind::Unknown,
+                format!("nobody knows whether the operation {:?} took effect: {why}", self.operation.as_str()),
+            )
         }
     }
 }
@@ -203,7 +208,8 @@ where
     In::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
-    let missing = |what: &str| Problem::new(Kind::Failed, format!("the request has no {what}: put a TokenLayer in front"));
+    let missing =
+        |what: &str| Problem::new(Kind::Failed, format!("the request has no {what}: put a TokenLayer in front"));
     let token = parts.extensions.get::<Token>().cloned().ok_or_else(|| missing("token"))?;
     let Some(operation) = parts.extensions.get::<OperationId>().cloned() else {
         return Err(Problem::new(Kind::OperationRequired, "the request has no Idempotency-Key"));

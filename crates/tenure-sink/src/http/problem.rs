@@ -137,12 +137,9 @@ impl Kind {
                 "Another transaction is in the way",
                 "Repeat the request after the time in Retry-After.",
             ),
-            Self::NeverSealed => (
-                "never-sealed",
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "This receiver is never sealed",
-                "Do not enrol it.",
-            ),
+            Self::NeverSealed => {
+                ("never-sealed", StatusCode::UNPROCESSABLE_ENTITY, "This receiver is never sealed", "Do not enrol it.")
+            }
             Self::OperatorOnly => (
                 "operator-only",
                 StatusCode::UNAUTHORIZED,
@@ -150,7 +147,9 @@ impl Kind {
                 "Send the operator's secret as Authorization: Bearer.",
             ),
             Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is nothing here", "Correct the path."),
-            Self::Method => ("method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method", "Use POST; GET at the root."),
+            Self::Method => {
+                ("method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method", "Use POST; GET at the root.")
+            }
             Self::Failed => (
                 "failed",
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,9 +1,11 @@
 //! The routes by which holders seal a sink, and an operator repairs it.
 
-use super::problem::{Kind, Problem};
-use super::wire::{self, About, Describe, Described, Forget, Forgotten, List, Listed, ROWS_MAX, Reopened, Seal, Sealed};
 use super::TENURE_TOKEN;
-use crate::{Sink, SinkError, SignedOnly};
+use super::problem::{Kind, Problem};
+use super::wire::{
+    self, About, Describe, Described, Forget, Forgotten, List, Listed, ROWS_MAX, Reopened, Seal, Sealed,
+};
+use crate::{SignedOnly, Sink, SinkError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
@@ -133,7 +135,9 @@ impl Inner {
             }
             (None, _) => self.sink.seal(&token, &generation, &enrolled).await,
             (Some(signed), None) => {
-                let signed = signed.to_str().map_err(|_| Problem::new(Kind::Unverified, "Tenure-Token holds other bytes than ASCII"))?;
+                let signed = signed
+                    .to_str()
+                    .map_err(|_| Problem::new(Kind::Unverified, "Tenure-Token holds other bytes than ASCII"))?;
                 self.sink.seal_signed(signed.trim(), &token, &generation, &enrolled).await
             }
             (Some(_), Some(_)) => return Err(malformed(&"Tenure-Token is there twice")),
@@ -163,7 +167,10 @@ impl Inner {
     fn check_operator(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let shown = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
         let Some(wanted) = &self.operator else {
-            return Err(Problem::new(Kind::OperatorOnly, "this receiver was given no operator's secret, so nobody may do this here"));
+            return Err(Problem::new(
+                Kind::OperatorOnly,
+                "this receiver was given no operator's secret, so nobody may do this here",
+            ));
         };
         match shown {
             Some(shown) if digest(shown) == *wanted => Ok(()),

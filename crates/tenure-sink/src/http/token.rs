@@ -62,9 +62,13 @@ impl TokenLayer {
 
     fn check(&self, parts: &mut Parts) -> Result<(), Problem> {
         let Some(signed) = only(parts, &TENURE_TOKEN)? else {
-            return Err(Problem::new(Kind::TokenRequired, "this route writes only for a holder, and the request has no Tenure-Token"));
+            return Err(Problem::new(
+                Kind::TokenRequired,
+                "this route writes only for a holder, and the request has no Tenure-Token",
+            ));
         };
-        let signed = signed.to_str().map_err(|_| Problem::new(Kind::Unverified, "Tenure-Token holds other bytes than ASCII"))?;
+        let signed =
+            signed.to_str().map_err(|_| Problem::new(Kind::Unverified, "Tenure-Token holds other bytes than ASCII"))?;
         let claims = self.verifier.verify_for(signed.trim(), &self.sink).map_err(|error| {
             let kind = match () {
                 () if error.is_receivers() => Kind::Failed,
@@ -78,14 +82,17 @@ impl TokenLayer {
                 None => return Err(Problem::new(Kind::Malformed, "the request names no resource")),
                 Some(wanted) if wanted != claims.token.resource => {
                     let granted = claims.token.resource.as_str();
-                    let detail = format!("the signed grant is for {granted:?}, and the request is for {:?}", wanted.as_str());
+                    let detail =
+                        format!("the signed grant is for {granted:?}, and the request is for {:?}", wanted.as_str());
                     return Err(Problem::new(Kind::Elsewhere, detail));
                 }
                 Some(_) => {}
             }
         }
         let operation = match only(parts, &IDEMPOTENCY_KEY)? {
-            Some(value) => Some(parse_key(value).map_err(|why| Problem::new(Kind::Malformed, format!("Idempotency-Key: {why}")))?),
+            Some(value) => {
+                Some(parse_key(value).map_err(|why| Problem::new(Kind::Malformed, format!("Idempotency-Key: {why}")))?)
+            }
             None if self.wants_operation => {
                 return Err(Problem::new(Kind::OperationRequired, "the request has no Idempotency-Key"));
             }

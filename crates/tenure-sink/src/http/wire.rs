@@ -196,7 +196,9 @@ impl TryFrom<Sealed> for Sealing {
             Sealed::Sealed { row } => Self::Seal(row.try_into()?),
             Sealed::WrongGeneration { current } => Self::WrongGeneration { current: generation(&current)? },
             Sealed::Stale { epoch: number, grant: id } => Self::Stale { epoch: epoch(number)?, grant: grant(&id)? },
-            Sealed::Conflict { epoch: number, grant: id } => Self::Conflict { epoch: epoch(number)?, grant: grant(&id)? },
+            Sealed::Conflict { epoch: number, grant: id } => {
+                Self::Conflict { epoch: epoch(number)?, grant: grant(&id)? }
+            }
             Sealed::BelowFloor { floor } => Self::BelowFloor { floor: epoch(floor)? },
         })
     }

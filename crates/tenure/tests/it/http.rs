@@ -130,15 +130,25 @@ async fn order(
 }
 
 /// Does it, and never answers.
-async fn slow(orders: State<Arc<Orders>>, token: Extension<Token>, operation: Extension<OperationId>, body: Bytes) -> Response<String> {
+async fn slow(
+    orders: State<Arc<Orders>>,
+    token: Extension<Token>,
+    operation: Extension<OperationId>,
+    body: Bytes,
+) -> Response<String> {
     order(orders, token, operation, body).await;
     std::future::pending().await
 }
 
 /// Does it, and says that it failed.
-async fn broken(orders: State<Arc<Orders>>, token: Extension<Token>, operation: Extension<OperationId>, body: Bytes) -> Response<String> {
+async fn broken(
+    orders: State<Arc<Orders>>,
+    token: Extension<Token>,
+    operation: Extension<OperationId>,
+    body: Bytes,
+) -> Response<String> {
     let mut response = order(orders, token, operation, body).await.map(|_| "oh".to_owned());
-    *response.status_mut() = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
+    *response.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
     response
 }
 
@@ -199,7 +209,9 @@ async fn what_was_not_answered_is_unknown_and_settled_by_the_same_operation() {
         assert!(matches!(sent, Sent::Unknown { .. }), "{path}: {sent:?}");
         // It has taken effect, as the same operation again finds.
         match shop.order(&lease, operation, operation).await {
-            Sent::Verdict(Verdict::Replay(replayed)) => assert_eq!(replayed.outcome.as_str(), format!("ordered {operation}")),
+            Sent::Verdict(Verdict::Replay(replayed)) => {
+                assert_eq!(replayed.outcome.as_str(), format!("ordered {operation}"))
+            }
             other => panic!("{path}: {other:?}"),
         }
     }

@@ -70,7 +70,12 @@ fn bad(held: &Held) -> Vec<(String, u16, &'static str, &'static str)> {
         (spliced, 401, "unverified", "signature is wrong"),
         (good[..good.len() - 2].to_owned(), 401, "unverified", "cut short"),
         (good[..40].to_owned(), 401, "unverified", "parts instead of three"),
-        ("r@9223372036854775807:00000000000000000000000000000001".to_owned(), 401, "unverified", "parts instead of three"),
+        (
+            "r@9223372036854775807:00000000000000000000000000000001".to_owned(),
+            401,
+            "unverified",
+            "parts instead of three",
+        ),
         ("x".repeat(9_000), 401, "unverified", "9000 bytes"),
         (held.sign(&largest, &["mail"]), 403, "elsewhere", "not for the receiver \"sink\""),
     ]
@@ -130,11 +135,18 @@ fn a_forged_epoch_moves_no_fence_at_any_stage() {
     let sealed_nothing = row(&held.service, &elsewhere.resource);
     assert_eq!(sealed_nothing, None);
     // No receiver is enrolled whom the holder did not name.
-    held.refused(&held.seal(Some(&good), &held.token.to_string(), &["sink", "theirs"]), 401, "unverified", "does not name it");
+    held.refused(
+        &held.seal(Some(&good), &held.token.to_string(), &["sink", "theirs"]),
+        401,
+        "unverified",
+        "does not name it",
+    );
     // Where nobody has sealed yet, the stage before the first grant.
     let service = Service::start(Rule::Sealed);
-    let generation = tenure_sink::conformance::answered(tenure_sink::Sink::describe(&service.database(), &largest.resource));
-    let body = serde_json::json!({ "token": shouted, "generation": generation.unwrap().generation.as_str(), "enrolled": [] });
+    let generation =
+        tenure_sink::conformance::answered(tenure_sink::Sink::describe(&service.database(), &largest.resource));
+    let body =
+        serde_json::json!({ "token": shouted, "generation": generation.unwrap().generation.as_str(), "enrolled": [] });
     let reply = raw::send(service.address, "POST", "/tenure/seal", &[], body.to_string().as_bytes());
     assert_eq!((reply.status, row(&service, &largest.resource)), (428, None));
 }
@@ -166,8 +178,17 @@ fn epochs_and_names_that_cannot_be_are_refused_by_the_seal() {
         held.refused(&held.seal(Some(&good), &token, &["sink"]), 400, "malformed", says);
     }
     held.refused(&held.seal(Some(&good), &held.token.to_string(), &["a\u{0}b"]), 400, "malformed", "control character");
-    let post = |body: &str| raw::send(held.service.address, "POST", "/tenure/seal", &[("tenure-token", &good)], body.as_bytes());
-    for body in ["", "{}", "[]", "null", "{\"token\":1}", "{\"token\":\"r@3:0\",\"generation\":\"g\",\"enrolled\":[],\"more\":1}"] {
+    let post = |body: &str| {
+        raw::send(held.service.address, "POST", "/tenure/seal", &[("tenure-token", &good)], body.as_bytes())
+    };
+    for body in [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "{\"token\":1}",
+        "{\"token\":\"r@3:0\",\"generation\":\"g\",\"enrolled\":[],\"more\":1}",
+    ] {
         held.refused(&post(body), 400, "malformed", "");
     }
     held.refused(&post(&" ".repeat(300_000)), 413, "too-large", "at most");
@@ -179,7 +200,8 @@ fn names_with_quotes_are_kept_apart_and_nuls_are_refused() {
     let service = Service::start(Rule::Sealed);
     let names = ["it's \"quoted\"", "'; DROP TABLE shop; --", "a\\b", "ü 😀", "%00", "{}"];
     for (name, bits) in names.iter().zip(1..) {
-        let token = Token { resource: ResourceName::new(name).unwrap(), epoch: Epoch::FIRST, grant: GrantId::from_bits(bits) };
+        let token =
+            Token { resource: ResourceName::new(name).unwrap(), epoch: Epoch::FIRST, grant: GrantId::from_bits(bits) };
         service.seal(&token);
         let operation = OperationId::new(format!("op {name}")).unwrap();
         assert_eq!(service.post("/shop", &token, Some(&operation), &[], name).status, 200);
@@ -197,7 +219,12 @@ fn names_with_quotes_are_kept_apart_and_nuls_are_refused() {
     }
     let headers = [("tenure-token", good.as_str()), ("idempotency-key", "a"), ("idempotency-key", "b")];
     held.refused(&raw::send(held.service.address, "POST", "/shop", &headers, b"x"), 400, "malformed", "there twice");
-    held.refused(&held.service.post("/lookup", &held.token, None, &[], ""), 400, "operation-required", "Idempotency-Key");
+    held.refused(
+        &held.service.post("/lookup", &held.token, None, &[], ""),
+        400,
+        "operation-required",
+        "Idempotency-Key",
+    );
 }
 
 #[test]
@@ -233,7 +260,9 @@ fn the_operators_routes_are_for_who_has_the_secret() {
     let cut_off = &bearer[..bearer.len() - 1];
     for path in ["/tenure/forget", "/tenure/reopen", "/tenure/rows"] {
         let body = r#"{"resource":"r","cut":9}"#;
-        for headers in [&[][..], &[("authorization", cut_off)], &[("authorization", SECRET)], &[("tenure-token", &good)]] {
+        for headers in
+            [&[][..], &[("authorization", cut_off)], &[("authorization", SECRET)], &[("tenure-token", &good)]]
+        {
             let reply = raw::send(held.service.address, "POST", path, headers, body.as_bytes());
             held.refused(&reply, 401, "operator-only", "secret");
         }

@@ -64,7 +64,8 @@ fn arrived(mut hold: watch::Receiver<bool>) {
 #[test]
 fn an_operation_runs_once_and_its_response_comes_again() {
     let (service, mailer) = start();
-    let post = |body: &str, more: &[(&str, &str)]| service.post("/mail", &token(1), Some(&operation("one")), more, body);
+    let post =
+        |body: &str, more: &[(&str, &str)]| service.post("/mail", &token(1), Some(&operation("one")), more, body);
     let first = post("hello", &[]);
     assert_eq!((first.status, first.body.as_str(), first.header("tenure-replay")), (200, "POST: sent hello", None));
     for _ in 0..2 {

@@ -42,7 +42,8 @@ pub(crate) fn send(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &
 /// Sends one request, and leaves the answer to come.
 pub(crate) fn begin(to: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    let mut head =
+        format!("{method} {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }

@@ -61,7 +61,8 @@ impl Service {
         let clock = || WallClock::Manual(Arc::clone(&time));
         let key = SigningKey::generate().unwrap();
         let verifier = Verifier::new(PublicKeys::new([key.public().clone()])).with_clock(clock());
-        let signer = Signer::of_key(key, StoreIdentity::new("prod").unwrap()).with_clock(WallClock::Manual(Arc::new(NOW.into())));
+        let signer = Signer::of_key(key, StoreIdentity::new("prod").unwrap())
+            .with_clock(WallClock::Manual(Arc::new(NOW.into())));
         let tokens = TokenLayer::new(verifier.clone(), id());
         let shop = Arc::new(Shop { path, rule, held: Mutex::default() });
         let router = Router::new()
@@ -69,9 +70,12 @@ impl Service {
             .route("/lookup", post(lookup).layer(tokens.clone().wants_operation()))
             .route("/hold", post(hold).layer(tokens.clone()))
             .route("/finish/{id}", post(finish))
-            .route("/of/{resource}", post(write).layer(tokens.clone().resource(|parts| {
-                ResourceName::new(parts.uri.path().rsplit('/').next()?).ok()
-            })))
+            .route(
+                "/of/{resource}",
+                post(write).layer(
+                    tokens.clone().resource(|parts| ResourceName::new(parts.uri.path().rsplit('/').next()?).ok()),
+                ),
+            )
             .with_state(shop)
             .nest_service("/tenure", Routes::new(Arc::new(sink.clone()), verifier).operator(SECRET));
         let router = more(router, &sink, tokens);
@@ -110,7 +114,14 @@ impl Service {
     }
 
     /// As a holder sends it.
-    pub(crate) fn post(&self, path: &str, token: &Token, operation: Option<&OperationId>, more: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        token: &Token,
+        operation: Option<&OperationId>,
+        more: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
         let signed = self.signed(token);
         let key = operation.map(|operation| written_key(operation).to_str().unwrap().to_owned());
         let mut headers = vec![("tenure-token", signed.as_str())];
