@@ -5,7 +5,7 @@ mod settings;
 
 use super::problem::{Kind, Problem};
 use super::wire::{
-    self, About, Describe, Described, Forget, Forgotten, List, Listed, ROWS_MAX, Reopened, Seal, Sealed,
+    self, About, Describe, Described, Forget, ForgetAnswer, List, Listed, ROWS_MAX, Reopened, Seal, SealAnswer,
 };
 use super::{TENURE_TOKEN, wire::Wrong};
 use crate::{Answer, Description, Rows, Sink, SinkError};
@@ -81,8 +81,7 @@ impl HttpSink {
             return Err(SinkError::Schema { place, found, known, advice: "use the same version at both ends" });
         }
         let id = SinkId::new(&about.id).map_err(|error| settings.foreign(error.to_string()))?;
-        let rule =
-            wire::rule(&about.rule).ok_or_else(|| settings.foreign(format!("it has the rule {:?}", about.rule)))?;
+        let rule = rule_of(&about.rule).ok_or_else(|| settings.foreign(format!("it has the rule {:?}", about.rule)))?;
         Ok(Self(Arc::new(Inner { settings, client, home, id, rule, signed: about.signed })))
     }
 
@@ -231,7 +230,7 @@ impl Sink for HttpSink {
         generation: &'a Generation,
         enrolled: &'a BTreeSet<SinkId>,
     ) -> Answer<'a, Result<Sealing, SinkError>> {
-        self.post::<Sealed, _>("seal", None, &asked(token, generation, enrolled))
+        self.post::<SealAnswer, _>("seal", None, &asked(token, generation, enrolled))
     }
 
     fn asks_signature(&self) -> bool {
@@ -245,11 +244,11 @@ impl Sink for HttpSink {
         generation: &'a Generation,
         enrolled: &'a BTreeSet<SinkId>,
     ) -> Answer<'a, Result<Sealing, SinkError>> {
-        self.post::<Sealed, _>("seal", Some(signed), &asked(token, generation, enrolled))
+        self.post::<SealAnswer, _>("seal", Some(signed), &asked(token, generation, enrolled))
     }
 
     fn forget<'a>(&'a self, resource: &'a ResourceName, cut: Epoch) -> Answer<'a, Result<Forgetting, SinkError>> {
-        self.post::<Forgotten, _>("forget", None, &Forget { resource: resource.to_string(), cut: cut.get() })
+        self.post::<ForgetAnswer, _>("forget", None, &Forget { resource: resource.to_string(), cut: cut.get() })
     }
 
     fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>> {
@@ -276,6 +275,10 @@ impl Sink for HttpSink {
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
         self.post::<Reopened, _>("reopen", None, &serde_json::json!({}))
     }
+}
+
+fn rule_of(name: &str) -> Option<Rule> {
+    [Rule::Sealed, Rule::HighWater].into_iter().find(|rule| rule.name() == name)
 }
 
 fn asked(token: &Token, generation: &Generation, enrolled: &BTreeSet<SinkId>) -> Seal {

@@ -3,7 +3,7 @@
 use super::TENURE_TOKEN;
 use super::problem::{Kind, Problem};
 use super::wire::{
-    self, About, Describe, Described, Forget, Forgotten, List, Listed, ROWS_MAX, Reopened, Seal, Sealed,
+    self, About, Describe, Described, Forget, ForgetAnswer, List, Listed, ROWS_MAX, Reopened, Seal, SealAnswer,
 };
 use crate::{SignedOnly, Sink, SinkError};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -142,14 +142,14 @@ impl Inner {
             }
             (Some(_), Some(_)) => return Err(malformed(&"Tenure-Token is there twice")),
         };
-        json(&Sealed::from(&sealed.map_err(failed)?))
+        json(&SealAnswer::from(&sealed.map_err(failed)?))
     }
 
     async fn forget(&self, body: &[u8]) -> Result<Response<String>, Problem> {
         let Forget { resource, cut } = parse(body)?;
         let cut = wire::epoch(cut).map_err(|why| malformed(&why))?;
         let forgotten = self.sink.forget(&named(&resource)?, cut).await.map_err(failed)?;
-        json(&Forgotten::from(&forgotten))
+        json(&ForgetAnswer::from(&forgotten))
     }
 
     async fn rows(&self, body: &[u8]) -> Result<Response<String>, Problem> {

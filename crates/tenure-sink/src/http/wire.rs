@@ -3,7 +3,7 @@
 use crate::{Description, Rows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use tenure_core::fence::{FenceRow, Forgetting, Rule, Sealing};
+use tenure_core::fence::{FenceRow, Forgetting, Sealing};
 use tenure_core::{Epoch, Generation, GrantId, ResourceName, SinkId};
 
 /// Raised when a program of before would not understand what is said.
@@ -67,7 +67,7 @@ pub(super) struct Described {
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "sealing", rename_all = "kebab-case")]
-pub(super) enum Sealed {
+pub(super) enum SealAnswer {
     Sealed { row: Row },
     WrongGeneration { current: String },
     Stale { epoch: u64, grant: String },
@@ -77,7 +77,7 @@ pub(super) enum Sealed {
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "forgetting", rename_all = "kebab-case")]
-pub(super) enum Forgotten {
+pub(super) enum ForgetAnswer {
     Forgotten { floor: u64 },
     Above { epoch: u64, grant: String },
 }
@@ -102,10 +102,6 @@ pub(super) struct Reopened {
 
 /// A text that should have been a name, an id or a number of ours: what is wrong with it.
 pub(super) type Wrong = String;
-
-pub(super) fn rule(name: &str) -> Option<Rule> {
-    [Rule::Sealed, Rule::HighWater].into_iter().find(|rule| rule.name() == name)
-}
 
 pub(super) fn sinks(names: &[String]) -> Result<BTreeSet<SinkId>, Wrong> {
     names.iter().map(SinkId::new).collect::<Result<_, _>>().map_err(|error| error.to_string())
@@ -177,7 +173,7 @@ impl TryFrom<Described> for Description {
     }
 }
 
-impl From<&Sealing> for Sealed {
+impl From<&Sealing> for SealAnswer {
     fn from(sealing: &Sealing) -> Self {
         match sealing {
             Sealing::Seal(row) => Self::Sealed { row: row.into() },
@@ -189,22 +185,22 @@ impl From<&Sealing> for Sealed {
     }
 }
 
-impl TryFrom<Sealed> for Sealing {
+impl TryFrom<SealAnswer> for Sealing {
     type Error = Wrong;
-    fn try_from(sealed: Sealed) -> Result<Self, Wrong> {
+    fn try_from(sealed: SealAnswer) -> Result<Self, Wrong> {
         Ok(match sealed {
-            Sealed::Sealed { row } => Self::Seal(row.try_into()?),
-            Sealed::WrongGeneration { current } => Self::WrongGeneration { current: generation(&current)? },
-            Sealed::Stale { epoch: number, grant: id } => Self::Stale { epoch: epoch(number)?, grant: grant(&id)? },
-            Sealed::Conflict { epoch: number, grant: id } => {
+            SealAnswer::Sealed { row } => Self::Seal(row.try_into()?),
+            SealAnswer::WrongGeneration { current } => Self::WrongGeneration { current: generation(&current)? },
+            SealAnswer::Stale { epoch: number, grant: id } => Self::Stale { epoch: epoch(number)?, grant: grant(&id)? },
+            SealAnswer::Conflict { epoch: number, grant: id } => {
                 Self::Conflict { epoch: epoch(number)?, grant: grant(&id)? }
             }
-            Sealed::BelowFloor { floor } => Self::BelowFloor { floor: epoch(floor)? },
+            SealAnswer::BelowFloor { floor } => Self::BelowFloor { floor: epoch(floor)? },
         })
     }
 }
 
-impl From<&Forgetting> for Forgotten {
+impl From<&Forgetting> for ForgetAnswer {
     fn from(forgetting: &Forgetting) -> Self {
         match forgetting {
             Forgetting::Forget { floor } => Self::Forgotten { floor: floor.get() },
@@ -213,12 +209,14 @@ impl From<&Forgetting> for Forgotten {
     }
 }
 
-impl TryFrom<Forgotten> for Forgetting {
+impl TryFrom<ForgetAnswer> for Forgetting {
     type Error = Wrong;
-    fn try_from(forgotten: Forgotten) -> Result<Self, Wrong> {
+    fn try_from(forgotten: ForgetAnswer) -> Result<Self, Wrong> {
         Ok(match forgotten {
-            Forgotten::Forgotten { floor } => Self::Forget { floor: epoch(floor)? },
-            Forgotten::Above { epoch: number, grant: id } => Self::Above { epoch: epoch(number)?, grant: grant(&id)? },
+            ForgetAnswer::Forgotten { floor } => Self::Forget { floor: epoch(floor)? },
+            ForgetAnswer::Above { epoch: number, grant: id } => {
+                Self::Above { epoch: epoch(number)?, grant: grant(&id)? }
+            }
         })
     }
 }

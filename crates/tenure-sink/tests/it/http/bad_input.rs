@@ -130,7 +130,7 @@ fn a_forged_epoch_moves_no_fence_at_any_stage() {
     held.refused(&held.seal(Some(&good), &shouted, &["sink"]), 401, "unverified", "epoch is wrong");
     let other = Token { grant: GrantId::from_bits(99), ..held.token.clone() };
     held.refused(&held.seal(Some(&good), &other.to_string(), &["sink"]), 401, "unverified", "jti is wrong");
-    let elsewhere = Token { resource: ResourceName::new("other").unwrap(), ..held.token.clone() };
+    let elsewhere = Token { resource: ResourceName::new("other").unwrap(), ..held.token };
     held.refused(&held.seal(Some(&good), &elsewhere.to_string(), &["sink"]), 401, "unverified", "is for \"r\"");
     let sealed_nothing = row(&held.service, &elsewhere.resource);
     assert_eq!(sealed_nothing, None);

@@ -14,11 +14,14 @@ use tenure_core::fence::Rule;
 use tenure_sink::http::OnceLayer;
 use tokio::sync::watch;
 
+/// Tells that a request has come, and waits until it may go on.
+type Hold = (watch::Sender<bool>, watch::Receiver<bool>);
+
 /// A handler that counts how often it ran, and can be held.
 #[derive(Clone, Default)]
 struct Mailer {
     sent: Arc<AtomicUsize>,
-    hold: Arc<Mutex<Option<(watch::Sender<bool>, watch::Receiver<bool>)>>>,
+    hold: Arc<Mutex<Option<Hold>>>,
 }
 
 impl Mailer {

@@ -36,11 +36,14 @@ pub(crate) struct Service {
     runtime: Option<tokio::runtime::Runtime>,
 }
 
+/// A transaction that is open: where the value goes, and where it is told what came of it.
+type Open = (Sender<String>, Receiver<Result<(), String>>);
+
 /// What the handlers work with.
 struct Shop {
     path: PathBuf,
     rule: Rule,
-    held: Mutex<HashMap<String, (Sender<String>, Receiver<Result<(), String>>)>>,
+    held: Mutex<HashMap<String, Open>>,
 }
 
 pub(crate) const NOW: u64 = 1_800_000_000;
