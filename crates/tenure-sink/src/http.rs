@@ -22,6 +22,7 @@
     feature = "http",
     doc = "| [`Routes`] | lets holders describe and seal the fence, and an operator forget and reopen |"
 )]
+#![cfg_attr(feature = "http", doc = "| [`KeySet`] | serves the public keys of an authority, for receivers |")]
 #![cfg_attr(feature = "http-client", doc = "| [`HttpSink`] | the same fence, as the holder sees it |")]
 //!
 //! | header | in | meaning |
@@ -40,6 +41,8 @@ mod wire;
 #[cfg(feature = "http-client")]
 mod client;
 #[cfg(feature = "http")]
+mod key_set;
+#[cfg(feature = "http")]
 mod once;
 #[cfg(feature = "http")]
 mod routes;
@@ -49,6 +52,8 @@ mod token;
 #[cfg(feature = "http-client")]
 pub use client::HttpSink;
 pub use key::{parse_key, written_key};
+#[cfg(feature = "http")]
+pub use key_set::KeySet;
 #[cfg(feature = "http")]
 pub use once::{Journal, OnceLayer, OnceService};
 pub use problem::{Kind, Problem};

@@ -66,3 +66,8 @@ pub use tenure_sink as sink;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The page on HTTP, compiled.
+#[cfg(all(doctest, feature = "http", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/http.md")]
+struct HttpPage;

@@ -93,13 +93,27 @@ fn a_run_signs_its_seals_with_the_keys_of_the_folder() {
             site.command(&["run", "--resource", "job", "--sink", &shop.url, "--wait", "0s", "--", "true"]);
         Said::of(command.env("TENURE_KEYS", site.path(keys)).output().unwrap())
     };
-    let stranger = run("others");
+    let stranger = run("others").ended(69);
     assert!(stranger.err.contains("not known here") && stranger.err.contains("tenure keys export"), "{stranger:?}");
     assert_eq!(shop.epoch(), None, "it has raised the fence");
     run("keys").ended(0);
     assert!(shop.epoch().is_some());
     let said = site.tenure(&["sinks", "job", "ls", "--sink", &shop.url]).ended(0);
     said.with(&["shop", "as the authority"]);
+}
+
+/// Processes that come at once use the keys of whichever was first.
+#[test]
+fn of_processes_that_come_at_once_all_use_the_same_keys() {
+    let site = Site::new();
+    let folder = site.path("keys").display().to_string();
+    let begin = || {
+        let mut command = site.command(&["keys", "ls", "--json", "--keys", &folder]);
+        command.stdout(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let all: Vec<_> =
+        [(); 8].map(|()| begin()).into_iter().map(|child| child.wait_with_output().unwrap().stdout).collect();
+    assert!(!all[0].is_empty() && all.iter().all(|other| *other == all[0]), "{all:?}");
 }
 
 #[test]

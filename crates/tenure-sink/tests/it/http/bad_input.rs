@@ -4,9 +4,11 @@ use super::raw::{self, Reply};
 use super::service::{SECRET, Service, later, row};
 use crate::{id, operation, token};
 use std::collections::BTreeSet;
-use tenure_core::fence::{FenceRow, Rule};
+use tenure_core::fence::{FenceRow, Forgetting, Rule};
 use tenure_core::{Epoch, GrantId, OperationId, ResourceName, SinkId, StoreIdentity, Token};
 use tenure_grant::{Signer, SigningKey, WallClock};
+use tenure_sink::Sink as _;
+use tenure_sink::conformance::answered;
 
 /// A holder of epoch 3 that has written, and what it left.
 struct Held {
@@ -48,18 +50,22 @@ impl Held {
     }
 
     fn sign(&self, token: &Token, sinks: &[&str]) -> String {
-        let sinks: BTreeSet<_> = sinks.iter().map(|sink| SinkId::new(sink).unwrap()).collect();
-        self.service.signer.sign(token, &sinks).unwrap().as_str().to_owned()
+        sign(&self.service, token, sinks)
     }
 }
 
+fn sign(service: &Service, token: &Token, sinks: &[&str]) -> String {
+    let sinks: BTreeSet<_> = sinks.iter().map(|sink| SinkId::new(sink).unwrap()).collect();
+    service.signer.sign(token, &sinks).unwrap().as_str().to_owned()
+}
+
 /// Signed grants that are not good, with what is said of them.
-fn bad(held: &Held) -> Vec<(String, u16, &'static str, &'static str)> {
-    let largest = Token { epoch: Epoch::new(Epoch::MAX_VALUE).unwrap(), ..held.token.clone() };
+fn bad(service: &Service, token: &Token) -> Vec<(String, u16, &'static str, &'static str)> {
+    let largest = Token { epoch: Epoch::new(Epoch::MAX_VALUE).unwrap(), ..token.clone() };
     let stranger = Signer::of_key(SigningKey::generate().unwrap(), StoreIdentity::new("prod").unwrap())
         .with_clock(WallClock::Manual(std::sync::Arc::new(super::service::NOW.into())));
     let forged = stranger.sign(&largest, &BTreeSet::from([id()])).unwrap().as_str().to_owned();
-    let good = held.service.signed(&held.token);
+    let good = service.signed(token);
     // The good one's signature under another payload.
     let (_, signature) = good.rsplit_once('.').unwrap();
     let (message, _) = forged.rsplit_once('.').unwrap();
@@ -77,7 +83,7 @@ fn bad(held: &Held) -> Vec<(String, u16, &'static str, &'static str)> {
             "parts instead of three",
         ),
         ("x".repeat(9_000), 401, "unverified", "9000 bytes"),
-        (held.sign(&largest, &["mail"]), 403, "elsewhere", "not for the receiver \"sink\""),
+        (sign(service, &largest, &["mail"]), 403, "elsewhere", "not for the receiver \"sink\""),
     ]
 }
 
@@ -86,7 +92,7 @@ fn a_write_without_a_good_signature_is_answered_by_the_layer() {
     let held = Held::new();
     let none = raw::send(held.service.address, "POST", "/shop", &[], b"theirs");
     held.refused(&none, 428, "token-required", "Tenure-Token");
-    for (signed, status, kind, says) in bad(&held) {
+    for (signed, status, kind, says) in bad(&held.service, &held.token) {
         let reply = held.shop(&signed);
         held.refused(&reply, status, kind, says);
         assert_eq!(reply.header("www-authenticate").is_some(), status == 401);
@@ -121,7 +127,7 @@ fn a_forged_epoch_moves_no_fence_at_any_stage() {
     let largest = Token { epoch: Epoch::new(Epoch::MAX_VALUE).unwrap(), ..held.token.clone() };
     let shouted = largest.to_string();
     held.refused(&held.seal(None, &shouted, &["sink"]), 428, "token-required", "signed grants alone");
-    for (signed, status, kind, says) in bad(&held) {
+    for (signed, status, kind, says) in bad(&held.service, &held.token) {
         // The receiver's own words for a grant that is good, and for somebody else.
         let (status, kind) = if status == 403 { (401, "unverified") } else { (status, kind) };
         held.refused(&held.seal(Some(&signed), &shouted, &["sink"]), status, kind, says);
@@ -141,14 +147,56 @@ fn a_forged_epoch_moves_no_fence_at_any_stage() {
         "unverified",
         "does not name it",
     );
-    // Where nobody has sealed yet, the stage before the first grant.
-    let service = Service::start(Rule::Sealed);
-    let generation =
-        tenure_sink::conformance::answered(tenure_sink::Sink::describe(&service.database(), &largest.resource));
-    let body =
-        serde_json::json!({ "token": shouted, "generation": generation.unwrap().generation.as_str(), "enrolled": [] });
-    let reply = raw::send(service.address, "POST", "/tenure/seal", &[], body.to_string().as_bytes());
-    assert_eq!((reply.status, row(&service, &largest.resource)), (428, None));
+}
+
+/// What has happened at the receiver when the forged grant comes.
+const STAGES: [(&str, fn(&Service)); 7] = [
+    ("before the first seal", |_| ()),
+    ("sealed", |service| service.seal(&token(3))),
+    ("written", |service| {
+        service.seal(&token(3));
+        assert_eq!(service.post("/shop", &token(3), None, &[], "mine").status, 200);
+    }),
+    ("inside of a transaction", |service| {
+        service.seal(&token(3));
+        assert_eq!(service.post("/hold", &token(3), None, &[], "").status, 200);
+    }),
+    ("superseded", |service| {
+        service.seal(&token(3));
+        service.seal(&token(4));
+    }),
+    ("reopened", |service| {
+        service.seal(&token(3));
+        answered(service.database().reopen()).unwrap();
+    }),
+    ("forgotten", |service| {
+        service.seal(&token(3));
+        let forgotten = answered(service.database().forget(&token(3).resource, token(3).epoch)).unwrap();
+        assert!(matches!(forgotten, Forgetting::Forget { .. }));
+    }),
+];
+
+#[test]
+fn a_forged_grant_moves_nothing_whatever_has_happened_before() {
+    for (stage, prepare) in STAGES {
+        let service = Service::start(Rule::Sealed);
+        prepare(&service);
+        let resource = token(3).resource;
+        let state = || (answered(service.database().describe(&resource)).unwrap(), service.value(&resource));
+        let (before, largest) = (state(), token(Epoch::MAX_VALUE));
+        let forged = bad(&service, &token(3)).into_iter().map(|(signed, ..)| Some(signed));
+        for signed in forged.chain([None]) {
+            let headers: Vec<_> = signed.iter().map(|signed| ("tenure-token", signed.as_str())).collect();
+            let generation = before.0.generation.as_str();
+            let body =
+                serde_json::json!({ "token": largest.to_string(), "generation": generation, "enrolled": ["sink"] });
+            for (path, body) in [("/tenure/seal", body.to_string()), ("/shop", "theirs".to_owned())] {
+                let reply = raw::send(service.address, "POST", path, &headers, body.as_bytes());
+                assert!((400..500).contains(&reply.status), "{stage}, {path}: {reply:?}");
+                assert_eq!(state(), before, "{stage}, {path}: {reply:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,11 +2,16 @@
 
 use super::service::Service;
 use crate::token;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::BTreeSet;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use tenure_core::fence::Rule;
 use tenure_core::{Generation, SinkId};
+use tenure_servers::Certificates;
 use tenure_sink::conformance::answered;
 use tenure_sink::http::HttpSink;
 use tenure_sink::{Sink, SinkError};
@@ -18,19 +23,23 @@ fn speaking(answers: Vec<String>) -> SocketAddr {
     std::thread::spawn(move || {
         for answer in answers {
             let Ok((mut stream, _)) = listener.accept() else { return };
-            // The head of the request, which is all that matters here.
-            let mut read = Vec::new();
-            let mut piece = [0; 4096];
-            while !read.windows(4).any(|four| four == b"\r\n\r\n") {
-                match stream.read(&mut piece) {
-                    Ok(0) | Err(_) => break,
-                    Ok(count) => read.extend_from_slice(&piece[..count]),
-                }
-            }
+            read_head(&mut stream);
             let _ = stream.write_all(answer.as_bytes());
         }
     });
     address
+}
+
+/// Reads the head of a request, which is all that matters here. `false` when none came.
+fn read_head(stream: &mut impl std::io::Read) -> bool {
+    let (mut read, mut piece) = (Vec::new(), [0; 4096]);
+    while !read.windows(4).any(|four| four == b"\r\n\r\n") {
+        match stream.read(&mut piece) {
+            Ok(0) | Err(_) => return false,
+            Ok(count) => read.extend_from_slice(&piece[..count]),
+        }
+    }
+    true
 }
 
 fn http(status: &str, headers: &str, body: &str) -> String {
@@ -90,6 +99,45 @@ fn a_silent_receiver_is_given_up_after_the_time_to_wait() {
     let url = format!("http://{}/x?wait=200ms", listener.local_addr().unwrap());
     let error = HttpSink::open(&url).unwrap_err();
     assert!(error.to_string().contains("does not answer in time"), "{error}");
+}
+
+/// The same as [`speaking`], behind a certificate of these.
+fn speaking_tls(certificates: &Certificates, answers: Vec<String>) -> SocketAddr {
+    let chain = CertificateDer::pem_file_iter(certificates.certificate()).unwrap().collect::<Result<_, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_file(certificates.key()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for answer in answers {
+            let Ok((stream, _)) = listener.accept() else { return };
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = StreamOwned::new(connection, stream);
+            // A client that trusts nobody here does not even ask.
+            if read_head(&mut stream) {
+                let _ = stream.write_all(answer.as_bytes());
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn an_encrypted_receiver_is_asked_only_when_its_certificate_is_trusted() {
+    let certificates = Certificates::make();
+    let address = speaking_tls(&certificates, vec![about(), about(), about()]);
+    let trusting = |ca: &str| HttpSink::open(&format!("https://{address}/x{ca}"));
+    let error = trusting("").unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    let other = Certificates::make();
+    let error = trusting(&format!("?tls_ca={}", other.ca().display())).unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+    let sink = trusting(&format!("?tls_ca={}", certificates.ca().display())).unwrap();
+    assert_eq!(sink.id().as_str(), "sink");
 }
 
 #[test]
