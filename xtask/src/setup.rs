@@ -39,6 +39,17 @@ pub fn needs() -> Vec<Need> {
             by_hand: "apt-get install --yes python3 (as root)",
         },
         Need {
+            what: "PyJWT",
+            why: "the test that verifies a signed grant by a stock library",
+            // Another Python may stand before Debian's own in the path.
+            probe: Call::new(
+                "sh",
+                &["-c", "for p in python3 /usr/bin/python3; do $p -c 'import jwt, cryptography' && exit; done; exit 1"],
+            ),
+            debian: &["python3-jwt", "python3-cryptography"],
+            by_hand: "apt-get install --yes python3-jwt python3-cryptography (as root)",
+        },
+        Need {
             what: "rustfmt",
             why: "the step `fmt`",
             probe: Call::cargo(&["fmt", "--version"]),

@@ -87,6 +87,10 @@ impl Setup {
             Some(folder) => builder.witness(folder),
             None => builder,
         };
+        let builder = match crate::keys::folder() {
+            Some(folder) => builder.keys(folder),
+            None => builder,
+        };
         wait_for(builder.connect(&self.url)).map_err(|error| match error {
             tenure::ConnectError::Store(error) => error.into(),
             tenure::ConnectError::Name(error) => error.into(),

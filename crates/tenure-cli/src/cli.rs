@@ -4,8 +4,8 @@ use crate::screen::{Out, say};
 #[cfg(feature = "postgres")]
 use crate::sql;
 use crate::{
-    check, demo, doctor, export, history, import, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
-    show, sinks, takeover,
+    check, demo, doctor, export, history, import, keys, ls, man, migrate, probe, put, release, reopen, restore, retire,
+    run, show, sinks, takeover,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -37,6 +37,8 @@ Environment:
                     the file below: everybody on this machine can read the words of a command
   TENURE_OWNER      who you are, as --owner
   TENURE_CONFIG     the configuration file, as --config
+  TENURE_KEYS       the folder with the keys that grants are signed with, for receivers that ask for
+                    it; without it, tenure/keys in your folder for state
   NO_COLOR          no colours, whatever its value
 
 Files:
@@ -80,6 +82,7 @@ enum Command {
     Reopen(reopen::Args),
     Sinks(sinks::Args),
     Restore(restore::Args),
+    Keys(keys::Args),
     Doctor(doctor::Args),
     Export(export::Args),
     Import(import::Args),
@@ -133,6 +136,7 @@ impl Cli {
             Command::Check(args) => ("check", args.run()),
             Command::Put(args) => ("put", args.run()),
             Command::Restore(args) => ("restore", args.run()),
+            Command::Keys(args) => ("keys", args.run()),
             Command::Doctor(args) => ("doctor", args.run()),
             Command::Export(args) => ("export", args.run()),
             Command::Import(args) => ("import", args.run()),

@@ -13,6 +13,7 @@ mod export;
 mod history;
 mod holder;
 mod import;
+mod keys;
 mod ls;
 mod man;
 mod migrate;

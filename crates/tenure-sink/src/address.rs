@@ -23,6 +23,7 @@ use {
 /// | `file:FOLDER`, `file:///ABSOLUTE/FOLDER` | the plain files of one folder |
 /// | `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` | the tables of one SQLite file |
 /// | `postgres://USER@HOST:PORT/DATABASE` | the tables of one schema of a PostgreSQL database; `?schema=NAME` unless it is `tenure` |
+/// | `http://HOST/PATH`, `https://HOST/PATH` | a receiver behind HTTP, with parameters of its own: `HttpSink::open` |
 ///
 /// Parameters follow a `?` and are separated by `&`, as in `file:/srv/out?create=true&wait=10s`:
 ///
@@ -53,6 +54,9 @@ pub fn open(url: &str) -> Result<Opened, SinkError> {
     if ["postgres:", "postgresql:"].iter().any(|scheme| url.starts_with(scheme)) {
         return postgres(url);
     }
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return http(url);
+    }
     let opened = Address::parse(url).map_err(Wrong::from).and_then(|address| {
         let parameters = Parameters::of(&address)?;
         match address.scheme() {
@@ -82,6 +86,9 @@ pub enum Opened {
     /// The tables of a PostgreSQL database.
     #[cfg(feature = "postgres")]
     Postgres(PostgresSink),
+    /// A receiver behind HTTP.
+    #[cfg(feature = "http-client")]
+    Http(crate::http::HttpSink),
 }
 
 impl Opened {
@@ -95,6 +102,8 @@ impl Opened {
             Self::Sqlite(sink) => Arc::new(sink),
             #[cfg(feature = "postgres")]
             Self::Postgres(sink) => Arc::new(sink),
+            #[cfg(feature = "http-client")]
+            Self::Http(sink) => Arc::new(sink),
         }
     }
 }
@@ -202,6 +211,19 @@ fn postgres(_url: &str) -> Result<Opened, SinkError> {
     // Without the address: it may hold a password.
     let why = "this program was built without the `postgres` feature".to_owned();
     Err(SinkError::Address { url: "postgres:".to_owned(), why })
+}
+
+#[cfg(feature = "http-client")]
+fn http(url: &str) -> Result<Opened, SinkError> {
+    crate::http::HttpSink::open(url).map(Opened::Http)
+}
+
+#[cfg(not(feature = "http-client"))]
+fn http(url: &str) -> Result<Opened, SinkError> {
+    Err(SinkError::Address {
+        url: url.to_owned(),
+        why: "this program was built without the `http-client` feature".to_owned(),
+    })
 }
 
 /// Where the sink is, and under which name it is enrolled.

@@ -157,6 +157,14 @@ pub enum SinkError {
         /// The database.
         place: String,
     },
+    /// It seals signed grants alone, and was shown none that is good.
+    #[error("{place} has sealed nothing: {why}")]
+    Unverified {
+        /// The sink.
+        place: String,
+        /// What is wrong with what was shown, and what to do.
+        why: String,
+    },
     /// The system refused something else.
     #[error("{doing} on {place} failed: {why}. Repeat the call once the cause is removed")]
     Failed {

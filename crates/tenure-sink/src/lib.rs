@@ -12,7 +12,8 @@
 //!   [`Sink::reopen`] after every restore, before any worker starts.
 //! * **Not** that effects outside the sink's own transaction are covered. A mail sent between the check and the commit
 //!   is sent.
-//! * **Not** that tokens are passwords. Whoever reaches the sink is trusted to show only tokens that it was granted.
+//! * **Not** that tokens are passwords. Whoever reaches the sink is trusted to show only tokens that it was granted. Where
+//!   that is too much trust, seal signed grants alone (`SignedOnly`, the feature `signed`).
 //!
 //! # What is
 //!
@@ -37,12 +38,17 @@ pub mod sqlite;
 #[cfg(feature = "sqlx")]
 pub mod sqlx;
 
+#[cfg(any(feature = "http", feature = "http-client"))]
+pub mod http;
+
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
 mod address;
 mod error;
 mod operation;
+#[cfg(feature = "signed")]
+mod signed;
 mod sink;
 
 pub use address::{Opened, connect, open};
@@ -52,6 +58,8 @@ pub use file::FileSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresFence, PostgresSink};
+#[cfg(feature = "signed")]
+pub use signed::SignedOnly;
 pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteFence, SqliteSink};

@@ -4,6 +4,7 @@ use crate::SinkError;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use tenure_core::fence::{FenceRow, Forgetting, Rule, Sealing};
 use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
 
@@ -63,6 +64,28 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
         enrolled: &'a BTreeSet<SinkId>,
     ) -> Answer<'a, Result<Sealing, SinkError>>;
 
+    /// Whether it seals signed grants alone: then [`seal`](Self::seal) refuses, and [`seal_signed`](Self::seal_signed) is
+    /// called instead.
+    fn asks_signature(&self) -> bool {
+        false
+    }
+
+    /// The same as [`seal`](Self::seal), with the signed grant of this token. One that asks for no signature does not look
+    /// at it.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal). [`SinkError::Unverified`]: nothing was sealed, and the same grant never will be.
+    fn seal_signed<'a>(
+        &'a self,
+        signed: &'a str,
+        token: &'a Token,
+        generation: &'a Generation,
+        enrolled: &'a BTreeSet<SinkId>,
+    ) -> Answer<'a, Result<Sealing, SinkError>> {
+        let _ = signed;
+        self.seal(token, generation, enrolled)
+    }
+
     /// Closes a retired resource for every token at or below the cut, and drops its row unless it lies above.
     ///
     /// # Errors
@@ -81,6 +104,55 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`SinkError`]: whether it was reopened is not known. Repeating it is safe.
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>>;
+}
+
+impl<S: Sink + ?Sized> Sink for Arc<S> {
+    fn id(&self) -> &SinkId {
+        (**self).id()
+    }
+
+    fn rule(&self) -> Rule {
+        (**self).rule()
+    }
+
+    fn describe<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Description, SinkError>> {
+        (**self).describe(resource)
+    }
+
+    fn seal<'a>(
+        &'a self,
+        token: &'a Token,
+        generation: &'a Generation,
+        enrolled: &'a BTreeSet<SinkId>,
+    ) -> Answer<'a, Result<Sealing, SinkError>> {
+        (**self).seal(token, generation, enrolled)
+    }
+
+    fn asks_signature(&self) -> bool {
+        (**self).asks_signature()
+    }
+
+    fn seal_signed<'a>(
+        &'a self,
+        signed: &'a str,
+        token: &'a Token,
+        generation: &'a Generation,
+        enrolled: &'a BTreeSet<SinkId>,
+    ) -> Answer<'a, Result<Sealing, SinkError>> {
+        (**self).seal_signed(signed, token, generation, enrolled)
+    }
+
+    fn forget<'a>(&'a self, resource: &'a ResourceName, cut: Epoch) -> Answer<'a, Result<Forgetting, SinkError>> {
+        (**self).forget(resource, cut)
+    }
+
+    fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>> {
+        (**self).rows(after, limit)
+    }
+
+    fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
+        (**self).reopen()
+    }
 }
 
 /// A piece of what a sink knows.

@@ -62,6 +62,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::fence::{Forgetting, Rule, Sealing, forget, seal};
 use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
+#[cfg(feature = "http")]
+use {
+    crate::{ApplyError, Lookup},
+    std::convert::Infallible,
+    tenure_core::{Digest, OperationId, Outcome, Verdict},
+};
 
 /// How long a call waits for another writer, unless said otherwise.
 const WAIT: Duration = Duration::from_secs(5);
@@ -125,6 +131,48 @@ impl SqliteSink {
     #[must_use]
     pub fn fence(&self) -> SqliteFence {
         SqliteFence::new(self.0.rule)
+    }
+
+    /// Records an operation that has no effect in this database, in a transaction of its own.
+    #[cfg(feature = "http")]
+    pub(crate) fn record<'a>(
+        &self,
+        token: &Token,
+        operation: &OperationId,
+        digest: &Digest,
+        outcome: &Outcome,
+    ) -> Answer<'a, Result<Verdict, SinkError>> {
+        let (token, operation, digest, outcome) = (token.clone(), operation.clone(), *digest, outcome.clone());
+        self.answer(move |place| {
+            let connection = place.connect(OpenFlags::empty())?;
+            let tx = place.begin(&connection)?;
+            let recorded =
+                SqliteFence::new(place.rule).apply(&tx, &token, &operation, &digest, |_| Ok::<_, Infallible>(outcome));
+            let verdict = match recorded {
+                Ok(verdict) => verdict,
+                Err(ApplyError::Sink(error)) => return Err(error),
+                Err(ApplyError::Effect(never)) => match never {},
+            };
+            tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
+            Ok(verdict)
+        })
+    }
+
+    /// Looks an operation up, in a transaction of its own.
+    #[cfg(feature = "http")]
+    pub(crate) fn look_up<'a>(
+        &self,
+        token: &Token,
+        operation: &OperationId,
+    ) -> Answer<'a, Result<Result<Lookup, Verdict>, SinkError>> {
+        let (token, operation) = (token.clone(), operation.clone());
+        self.answer(move |place| {
+            let connection = place.connect(OpenFlags::empty())?;
+            let tx = place.begin(&connection)?;
+            let found = SqliteFence::new(place.rule).lookup(&tx, &token, &operation)?;
+            tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
+            Ok(found)
+        })
     }
 
     fn answer<'a, T: Send + 'static>(

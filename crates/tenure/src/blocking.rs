@@ -73,6 +73,15 @@ impl Lease {
         self.0.token()
     }
 
+    /// See [`Checkpoint::signed`](crate::Checkpoint::signed).
+    ///
+    /// # Errors
+    /// [`SigningError`](crate::SigningError).
+    #[cfg(feature = "signed")]
+    pub fn signed(&self) -> Result<tenure_grant::SignedGrant, crate::error::SigningError> {
+        self.0.signed()
+    }
+
     /// See [`Checkpoint::ensure_owned`](crate::Checkpoint::ensure_owned).
     ///
     /// # Errors

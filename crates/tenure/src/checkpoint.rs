@@ -29,6 +29,17 @@ impl Checkpoint {
         self.token().epoch
     }
 
+    /// The grant, signed now for all receivers that the lease was acquired with: what a receiver behind HTTP is shown. It is
+    /// a password until it expires, some minutes from now; ask for another one at each use. Reads the key from its file.
+    ///
+    /// # Errors
+    /// [`SigningError::Lost`](crate::SigningError::Lost), for ever after the first time. Otherwise there is no key to sign
+    /// with, and the lease is held still.
+    #[cfg(feature = "signed")]
+    pub fn signed(&self) -> Result<tenure_grant::SignedGrant, crate::error::SigningError> {
+        self.held.signed()
+    }
+
     /// The checkpoint: the sticky flag, then the own deadline on this very thread, then the authority. Ask before each
     /// step that costs or changes something.
     ///

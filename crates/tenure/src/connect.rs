@@ -1,6 +1,6 @@
 use crate::acquire::Acquire;
 use crate::error::ConnectError;
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, Keys};
 use crate::losses::LossCounts;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -91,6 +91,7 @@ pub struct Builder {
     owner: Option<String>,
     clock: Option<Clock>,
     witness: Option<WitnessFolder>,
+    keys: Keys,
 }
 
 impl Builder {
@@ -108,6 +109,26 @@ impl Builder {
     #[must_use]
     pub fn witness(mut self, folder: impl Into<PathBuf>) -> Self {
         self.witness = Some(WitnessFolder::new(folder.into()));
+        self
+    }
+
+    /// Signs grants with the keys of this folder, for receivers that ask for it and for [`Checkpoint::signed`]. The keys are
+    /// made when the first grant is signed. Whoever can read the folder can sign.
+    ///
+    /// [`Checkpoint::signed`]: crate::Checkpoint::signed
+    #[cfg(feature = "signed")]
+    #[must_use]
+    pub fn keys(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.keys.folder = Some(folder.into());
+        self
+    }
+
+    /// Signs in the name of this authority, which receivers may ask for. The store's identity unless said otherwise; that one
+    /// changes when the store is restored.
+    #[cfg(feature = "signed")]
+    #[must_use]
+    pub fn signs_as(mut self, authority: tenure_core::StoreIdentity) -> Self {
+        self.keys.name = Some(authority);
         self
     }
 
@@ -130,7 +151,7 @@ impl Builder {
         let open = move || tenure_authority::store::connect_on(&url, store_clock, &tokio::runtime::Handle::current());
         #[cfg(not(feature = "network"))]
         let open = move || tenure_authority::store::connect(&url, store_clock);
-        let keeper = Keeper::start(clock, owner, self.witness, open).await?;
+        let keeper = Keeper::start(clock, owner, self.witness, self.keys, open).await?;
         Ok(Tenure { keeper })
     }
 
@@ -140,7 +161,7 @@ impl Builder {
     /// [`ConnectError`] when the store does not answer.
     pub async fn over(self, store: Arc<dyn Store>) -> Result<Tenure, ConnectError> {
         let (clock, owner) = (self.time()?, self.new_owner()?);
-        let keeper = Keeper::start(clock, owner, self.witness, move || Ok(store)).await?;
+        let keeper = Keeper::start(clock, owner, self.witness, self.keys, move || Ok(store)).await?;
         Ok(Tenure { keeper })
     }
 

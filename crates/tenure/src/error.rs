@@ -111,6 +111,21 @@ fn under(epoch: Option<&Epoch>) -> String {
     epoch.map(|epoch| format!(" under epoch {epoch}")).unwrap_or_default()
 }
 
+/// Why a grant was not signed.
+#[cfg(feature = "signed")]
+#[derive(Debug, thiserror::Error)]
+pub enum SigningError {
+    /// It is not held any more: stop the work.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The connection was given no keys.
+    #[error("there are no keys to sign with: give the connection a folder for them (Builder::keys)")]
+    NoKeys,
+    /// The keys cannot be used, or the grant is too long to be signed.
+    #[error(transparent)]
+    Sign(#[from] tenure_grant::SignError),
+}
+
 /// Why a lease was not released or completed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FinishError {

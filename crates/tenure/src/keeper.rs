@@ -6,12 +6,14 @@ mod held;
 mod kept;
 mod lookout;
 mod sealing;
+mod signing;
 mod slots;
 mod takeover;
 mod verbs;
 mod witness;
 
 pub(crate) use held::Held;
+pub(crate) use signing::Keys;
 pub(crate) use takeover::Wish;
 
 use crate::checkpoint::Checkpoint;
@@ -19,6 +21,7 @@ use crate::error::{AcquireError, ConnectError};
 use crate::lease::Lease;
 use crate::losses::LossCounters;
 use kept::Kept;
+use signing::Signing;
 use slots::Slots;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -55,6 +58,7 @@ pub(crate) struct Shared {
     seen: Mutex<Seen>,
     /// Writes down what was seen, where that was asked for.
     remembered: Option<Scribe<Seen>>,
+    signing: Signing,
     latest: AtomicU64,
     /// Connections, leases and wishes under way. With the last one the keeper ends.
     users: AtomicUsize,
@@ -74,12 +78,13 @@ impl Keeper {
         clock: Clock,
         owner: Owner,
         witness: Option<WitnessFolder>,
+        keys: Keys,
         open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError> + Send + 'static,
     ) -> Result<Arc<Self>, ConnectError> {
         let (tell, told) = oneshot::channel();
         let thread = std::thread::Builder::new().name("tenure-keeper".into());
         thread
-            .spawn(move || run(clock, owner, witness, open, tell))
+            .spawn(move || run(clock, owner, (witness, keys), open, tell))
             .map_err(|error| ConnectError::Thread(error.to_string()))?;
         told.await.map_err(|_| ConnectError::Thread("it ended at once".into()))?
     }
@@ -118,7 +123,7 @@ impl Drop for Keeper {
 fn run(
     clock: Clock,
     owner: Owner,
-    witness: Option<WitnessFolder>,
+    kept_in: (Option<WitnessFolder>, Keys),
     open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
     tell: oneshot::Sender<Result<Arc<Keeper>, ConnectError>>,
 ) {
@@ -130,7 +135,7 @@ fn run(
         }
     };
     runtime.block_on(async move {
-        match begin(clock, owner, witness, open).await {
+        match begin(clock, owner, kept_in, open).await {
             Ok(shared) => {
                 let _ = tell.send(Ok(Keeper::of(&shared)));
                 shared.stop.cancelled().await;
@@ -147,7 +152,7 @@ fn run(
 async fn begin(
     clock: Clock,
     owner: Owner,
-    witness: Option<WitnessFolder>,
+    (witness, keys): (Option<WitnessFolder>, Keys),
     open: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
 ) -> Result<Arc<Shared>, ConnectError> {
     fork::watch();
@@ -158,6 +163,7 @@ async fn begin(
         hello = witness::hello(&authority, witness) => hello?,
         () = patience(&clock) => return Err(ConnectError::Silent { waited: PATIENCE }),
     };
+    let signing = Signing::of(keys, &authority).await?;
     let shared = Shared {
         authority,
         clock,
@@ -170,6 +176,7 @@ async fn begin(
         slots: Slots::default(),
         seen: Mutex::default(),
         remembered,
+        signing,
         latest: AtomicU64::new(0),
         users: AtomicUsize::new(0),
         process: fork::generation(),

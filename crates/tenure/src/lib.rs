@@ -42,9 +42,14 @@ mod keeper;
 mod lease;
 mod losses;
 
+#[cfg(feature = "http")]
+pub mod http;
+
 pub use acquire::Acquire;
 pub use checkpoint::Checkpoint;
 pub use connect::{Builder, IntoResource, Tenure, connect};
+#[cfg(feature = "signed")]
+pub use error::SigningError;
 pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
 pub use lease::{Lease, Resumed};
 pub use losses::LossCounts;
@@ -53,9 +58,16 @@ pub use tenure_authority as authority;
 pub use tenure_core as core;
 pub use tenure_core::holder::Policy;
 pub use tenure_core::{Epoch, GrantId, Loss, OperationId, Outcome, ResourceName, SinkId, Timing, Token, Ttl, Verdict};
+#[cfg(feature = "signed")]
+pub use tenure_grant as grant;
 pub use tenure_sink as sink;
 
 /// The example of the first page, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The page on HTTP, compiled.
+#[cfg(all(doctest, feature = "http", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/http.md")]
+struct HttpPage;

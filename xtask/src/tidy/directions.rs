@@ -7,11 +7,12 @@ use crate::workspace::Package;
 /// Every package of ours that may be depended on, and by whom it may be used. `apps/` stands for every package there.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("tenure-core", &[]),
+    ("tenure-grant", &["tenure-core"]),
     ("tenure-authority", &["tenure-core", "tenure-servers"]),
-    ("tenure-sink", &["tenure-core", "tenure-servers"]),
+    ("tenure-sink", &["tenure-core", "tenure-grant", "tenure-servers"]),
     ("tenure-servers", &[]),
     ("tenure-wire", &["tenure-core"]),
-    ("tenure", &["tenure-core", "tenure-authority", "tenure-sink", "tenure-wire", "tenure-servers"]),
+    ("tenure", &["tenure-core", "tenure-authority", "tenure-grant", "tenure-sink", "tenure-wire", "tenure-servers"]),
     ("tenure-lab", &["tenure-core", "tenure-authority", "tenure-sink", "tenure-wire", "tenure"]),
     ("tenure-cli", &["tenure", "tenure-lab", "tenure-servers"]),
     ("apps/", &["tenure", "tenure-lab"]),

@@ -9,6 +9,7 @@ mod demo;
 mod first_page;
 mod forms;
 mod help;
+mod keys;
 mod look;
 mod operate;
 mod postgres_receiver;

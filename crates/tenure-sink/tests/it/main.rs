@@ -7,8 +7,10 @@ mod conformance_sqlite;
 mod conformance_sqlx;
 mod file_bad_input;
 mod postgres;
+mod http;
 mod process;
 mod processes;
+mod signed;
 mod sqlite_bad_input;
 mod sqlite_transaction;
 

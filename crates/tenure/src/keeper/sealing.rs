@@ -59,13 +59,12 @@ pub(super) async fn drive(
                     });
                 }
                 LeaseStep::Seal { sink: id, generation, enrolled } => {
-                    let sink = find(sinks, &id)?;
+                    let (sink, all) = (find(sinks, &id)?, sinks.to_vec());
                     let Some(token) = lease.token().cloned() else { return Err(Trouble::Lost) };
                     let shared = Arc::clone(shared);
                     under_way.spawn(async move {
-                        let sealed =
-                            patiently(&shared, &*sink, attempt, until, || sink.seal(&token, &generation, &enrolled))
-                                .await;
+                        let seal = || shared.seal(&*sink, &token, &generation, &enrolled, &all);
+                        let sealed = patiently(&shared, &*sink, attempt, until, seal).await;
                         (id, Done::Sealed(generation, sealed))
                     });
                 }
@@ -166,6 +165,11 @@ async fn patiently<'a, T>(
 pub(super) fn sealed_sinks(sinks: &[Arc<dyn Sink>]) -> BTreeSet<SinkId> {
     let sealed = sinks.iter().filter(|sink| sink.rule() == Rule::Sealed);
     sealed.map(|sink| sink.id().clone()).collect()
+}
+
+/// All receivers that a grant is signed for: those of the wish, which may be written to, and those that are enrolled.
+pub(super) fn names_of(sinks: &[Arc<dyn Sink>], enrolled: &BTreeSet<SinkId>) -> BTreeSet<SinkId> {
+    sinks.iter().map(|sink| sink.id()).chain(enrolled).cloned().collect()
 }
 
 fn find(sinks: &[Arc<dyn Sink>], id: &SinkId) -> Result<Arc<dyn Sink>, Trouble> {

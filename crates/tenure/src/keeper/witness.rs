@@ -45,6 +45,6 @@ impl Shared {
     }
 }
 
-async fn record(authority: &Authority) -> Result<AuthorityRecord, StoreError> {
+pub(super) async fn record(authority: &Authority) -> Result<AuthorityRecord, StoreError> {
     Ok(authority.store().read(&Keys::default()).await?.view.authority)
 }

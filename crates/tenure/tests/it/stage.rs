@@ -65,6 +65,11 @@ impl Stage {
         Arc::clone(&self.store)
     }
 
+    /// What the authority is called.
+    pub(crate) async fn identity(&self) -> String {
+        self.plain.read(&Keys::default()).await.unwrap().view.authority.identity.to_string()
+    }
+
     pub(crate) async fn worker(&self, name: &str) -> Tenure {
         Tenure::builder().owner(name).clock(self.clock()).over(self.store()).await.unwrap()
     }

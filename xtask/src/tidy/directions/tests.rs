@@ -18,6 +18,16 @@ fn a_sink_that_could_ask_the_authority_is_found() {
 }
 
 #[test]
+fn a_signature_knows_neither_who_grants_nor_who_receives() {
+    let grant = |uses: &[&str]| package("tenure-grant", uses);
+    let [core, sink, authority] = ["tenure-core", "tenure-sink", "tenure-authority"].map(|name| package(name, &[]));
+    assert!(check(&[core, grant(&["tenure-core"]), package("tenure-sink", &["tenure-grant"])]).is_empty());
+    assert_eq!(check(&[sink, grant(&["tenure-sink"])]).len(), 1);
+    assert_eq!(check(&[authority, grant(&["tenure-authority"])]).len(), 1);
+    assert_eq!(check(&[grant(&[]), package("tenure-authority", &["tenure-grant"])]).len(), 1);
+}
+
+#[test]
 fn a_core_that_imports_anything_of_ours_is_found() {
     assert_eq!(check(&[package("tenure-core", &["tenure-sink"]), package("tenure-sink", &[])]).len(), 1);
 }

@@ -1,0 +1,114 @@
+//! An address taken apart.
+
+use crate::SinkError;
+use http::HeaderValue;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::address::{Address, plain, span};
+
+/// A connection that is not there after this is none.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// What an address says.
+#[derive(Clone)]
+pub(super) struct Settings {
+    /// Scheme, host and path, without a slash at the end: what is shown, and what is asked.
+    pub(super) place: String,
+    is_encrypted: bool,
+    wait: Duration,
+    tls_ca: Option<PathBuf>,
+    /// The operator's, as a header.
+    pub(super) secret: Option<HeaderValue>,
+}
+
+impl Settings {
+    pub(super) fn of(url: &str) -> Result<Self, SinkError> {
+        let (place, _) = url.split_once('?').unwrap_or((url, ""));
+        let place = place.trim_end_matches('/');
+        let wrong = |why: String| SinkError::Address { url: shown(place), why };
+        let address = Address::parse(url).map_err(|error| wrong(error.to_string()))?;
+        let host = address.path().strip_prefix("//").filter(|host| !host.is_empty() && !host.starts_with('/'));
+        let host = host.ok_or_else(|| wrong("write http://HOST:PORT/PATH or https://HOST:PORT/PATH".to_owned()))?;
+        if host.split('/').next().is_some_and(|host| host.contains('@')) {
+            return Err(wrong("it has a password, which a receiver does not ask for: leave it out".to_owned()));
+        }
+        let mut settings = Self {
+            place: place.to_owned(),
+            is_encrypted: address.scheme() == "https",
+            wait: Duration::from_secs(10),
+            tls_ca: None,
+            secret: None,
+        };
+        for (name, value) in address.parameters() {
+            let path = || plain(value).map(PathBuf::from).map_err(|error| wrong(error.to_string()));
+            match *name {
+                "wait" => settings.wait = span(value).map_err(|error| wrong(error.to_string()))?,
+                "tls_ca" => settings.tls_ca = Some(path()?),
+                "secret" => settings.secret = Some(secret(&path()?).map_err(wrong)?),
+                _ => return Err(wrong(format!("an http sink has no parameter {name:?}; it has wait, tls_ca, secret"))),
+            }
+        }
+        Ok(settings)
+    }
+
+    pub(super) fn client(&self) -> Result<reqwest::Client, SinkError> {
+        let wrong = |why: String| SinkError::Address { url: self.place.clone(), why };
+        reqwest::Client::builder()
+            .no_proxy()
+            .tcp_nodelay(true)
+            .connect_timeout(CONNECT.min(self.wait))
+            .timeout(self.wait)
+            // A redirect would carry the signed grant to wherever it points.
+            .redirect(reqwest::redirect::Policy::none())
+            .tls_backend_preconfigured(self.tls().map_err(wrong)?)
+            .build()
+            .map_err(|error| wrong(format!("no connections can be made: {error}")))
+    }
+
+    /// The provider is given explicitly: with two of them in one program, rustls would panic.
+    fn tls(&self) -> Result<ClientConfig, String> {
+        let mut roots = RootCertStore::empty();
+        match &self.tls_ca {
+            Some(path) => {
+                let unreadable = |why: String| format!("tls_ca {} holds no certificates: {why}", path.display());
+                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
+                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                    roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+                }
+                if roots.is_empty() {
+                    return Err(unreadable("it is empty".to_owned()));
+                }
+            }
+            None if self.is_encrypted => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+            None => {}
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("no encryption: {error}"))?;
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
+    }
+}
+
+/// In the file stands the secret alone.
+fn secret(path: &std::path::Path) -> Result<HeaderValue, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("secret {}: {error}", path.display()))?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", text.trim()))
+        .map_err(|_| format!("secret {} holds more than one line of plain text", path.display()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Without a password.
+fn shown(place: &str) -> String {
+    match (place.split_once("://"), place.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => place.to_owned(),
+    }
+}

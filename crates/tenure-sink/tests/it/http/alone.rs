@@ -1,0 +1,122 @@
+//! The services without a server around them.
+
+use super::service::NOW;
+use crate::id;
+use axum::body::Body;
+use axum::http::Request;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tenure_core::fence::Rule;
+use tenure_core::{Epoch, GrantId, ResourceName, StoreIdentity, Token};
+use tenure_grant::{KeyFolder, PublicKeys, Signer, SigningKey, Verifier, WallClock};
+use tenure_sink::conformance::answered;
+use tenure_sink::http::{KeySet, Problem, Routes};
+use tenure_sink::{Sink, SqliteSink};
+use tower_service::Service as _;
+
+struct Alone {
+    _folder: TempDir,
+    sink: SqliteSink,
+    routes: Routes,
+    signer: Signer,
+}
+
+impl Alone {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let sink = SqliteSink::create(folder.path().join("shop.sqlite"), id(), Rule::Sealed).unwrap();
+        let clock = || WallClock::Manual(Arc::new(NOW.into()));
+        let key = SigningKey::generate().unwrap();
+        let verifier = Verifier::new(PublicKeys::new([key.public().clone()])).with_clock(clock());
+        let signer = Signer::of_key(key, StoreIdentity::new("prod").unwrap()).with_clock(clock());
+        Self { _folder: folder, routes: Routes::new(Arc::new(sink.clone()), verifier).operator("secret"), sink, signer }
+    }
+
+    fn post(&self, path: &str, headers: &[(&str, &[u8])], body: Vec<u8>) -> (u16, String) {
+        let mut request = Request::builder().method("POST").uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = answered(self.routes.clone().call(request.body(Body::from(body)).unwrap())).unwrap();
+        (response.status().as_u16(), response.into_body())
+    }
+}
+
+/// A value that a header can carry.
+fn header() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(prop_oneof![Just(b'\t'), 0x20..=0x7e_u8, 0x80..=0xff_u8], 0..200),
+        "[A-Za-z0-9_-]{0,80}\\.[A-Za-z0-9_-]{0,80}\\.[A-Za-z0-9_-]{0,90}".prop_map(String::into_bytes),
+    ]
+}
+
+/// A body that looks more or less like one.
+fn body() -> impl Strategy<Value = Vec<u8>> {
+    let text = || prop_oneof!["\\PC{0,20}", Just("r@9:00000000000000000000000000000009".to_owned())];
+    let seal = (text(), text(), prop::collection::vec(text(), 0..3)).prop_map(|(token, generation, enrolled)| {
+        serde_json::json!({ "token": token, "generation": generation, "enrolled": enrolled }).to_string().into_bytes()
+    });
+    let forget = (text(), any::<u64>())
+        .prop_map(|(resource, cut)| serde_json::json!({ "resource": resource, "cut": cut }).to_string().into_bytes());
+    prop_oneof![any::<Vec<u8>>(), seal, forget]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Without a key and without the secret: whatever is sent is refused as the sender's fault, and nothing moves.
+    #[test]
+    fn whatever_is_sent_to_the_routes_moves_nothing(
+        path in prop_oneof![Just("/seal"), Just("/forget"), Just("/reopen"), Just("/rows"), Just("/other")],
+        token in header(),
+        secret in header(),
+        body in body(),
+    ) {
+        let alone = Alone::new();
+        let resource = ResourceName::new("r").unwrap();
+        let before = answered(alone.sink.describe(&resource)).unwrap();
+        let (status, said) = alone.post(path, &[("tenure-token", &token), ("authorization", &secret)], body);
+        prop_assert!((400..500).contains(&status), "{status}: {said}");
+        prop_assert!(Problem::parse(said.as_bytes()).is_some(), "{said}");
+        prop_assert_eq!(answered(alone.sink.describe(&resource)).unwrap(), before);
+    }
+
+    /// With a good grant of one token: no other one is sealed by it, whatever stands in the body.
+    #[test]
+    fn a_good_grant_seals_nothing_but_its_own_token(epoch in 1..=Epoch::MAX_VALUE, grant in any::<u128>(), name in "[a-z]{1,3}") {
+        let alone = Alone::new();
+        let mine = Token { resource: ResourceName::new("r").unwrap(), epoch: Epoch::new(7).unwrap(), grant: GrantId::from_bits(7) };
+        let signed = alone.signer.sign(&mine, &BTreeSet::from([id()])).unwrap();
+        let theirs = Token {
+            resource: ResourceName::new(&name).unwrap(),
+            epoch: Epoch::new(epoch).unwrap(),
+            grant: GrantId::from_bits(grant),
+        };
+        let there = answered(alone.sink.describe(&theirs.resource)).unwrap();
+        let body = serde_json::json!({ "token": theirs.to_string(), "generation": there.generation.as_str(), "enrolled": [] });
+        let (status, said) = alone.post("/seal", &[("tenure-token", signed.as_str().as_bytes())], body.to_string().into_bytes());
+        prop_assert_eq!(status == 200, theirs == mine, "{}", said);
+        prop_assert_eq!(answered(alone.sink.describe(&theirs.resource)).unwrap().row.is_some(), theirs == mine);
+    }
+}
+
+#[test]
+fn the_public_keys_are_served_and_nothing_else_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = KeyFolder::new(folder.path().join("keys"));
+    let ask = |method: &str| {
+        let request = Request::builder().method(method).uri("/").body(Body::empty()).unwrap();
+        answered(KeySet::new(keys.clone()).call(request)).unwrap()
+    };
+    let response = ask("GET");
+    assert_eq!(
+        (response.status().as_u16(), response.headers()["content-type"].as_bytes()),
+        (200, &b"application/jwk-set+json"[..])
+    );
+    assert_eq!(PublicKeys::parse(response.body().as_bytes()).unwrap(), keys.public_keys().unwrap());
+    keys.rotate().unwrap();
+    assert_eq!(PublicKeys::parse(ask("GET").body().as_bytes()).unwrap(), keys.public_keys().unwrap());
+    assert_eq!(ask("POST").status(), 405);
+}
