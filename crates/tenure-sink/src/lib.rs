@@ -11,7 +11,7 @@
 //! * **Not** that a backup that was copied back is noticed. A file carries no history of its own: call
 //!   [`Sink::reopen`] after every restore, before any worker starts.
 //! * **Not** that effects outside the sink's own transaction are covered. A mail sent between the check and the commit
-//!   is sent.
+//!   is sent. What became of such a call is kept in a [`ledger`], which may have to say that nobody knows.
 //! * **Not** that tokens are passwords. Whoever reaches the sink is trusted to show only tokens that it was granted.
 //!
 //! # What is
@@ -35,6 +35,8 @@ pub mod sqlite;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
+pub mod ledger;
+
 mod address;
 mod error;
 mod operation;
@@ -47,4 +49,4 @@ pub use file::FileSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
 pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{SqliteFence, SqliteSink};
+pub use sqlite::{SqliteFence, SqliteLedger, SqliteSink};

@@ -5,6 +5,7 @@
 mod conformance_file;
 mod conformance_sqlite;
 mod file_bad_input;
+mod ledger;
 mod process;
 mod processes;
 mod sqlite_bad_input;

@@ -57,8 +57,6 @@ enum Without {
     NeverByItself,
     /// A person decides without knowing that the request is gone.
     PersonKnows,
-    /// A person decides what is marked, and not yet unknown.
-    UnknownOnly,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -112,9 +112,3 @@ fn a_person_who_guesses_is_wrong_when_the_request_arrives() {
     breaks_without(Without::PersonKnows, System::Keyed, L2);
     breaks_without(Without::PersonKnows, System::Plain, L4);
 }
-
-/// Nothing is known to be gone while the holder may still act: the person looks, and the holder sends.
-#[test]
-fn a_person_decides_only_what_is_unknown() {
-    breaks_without(Without::UnknownOnly, System::Plain, L2);
-}

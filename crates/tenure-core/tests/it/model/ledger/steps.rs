@@ -239,11 +239,7 @@ impl State {
         let is_so = if applied { is_there } else { !is_there && !may_arrive };
         (is_so || (model.without == Some(Without::PersonKnows) && !applied)).then_some(())?;
         let news = if applied { Happening::Found } else { Happening::Absent };
-        let heard = match hear(asked, Voice::Person, news) {
-            Err(_) if model.without == Some(Without::UnknownOnly) => asked.state.next(news).ok(),
-            heard => heard.ok(),
-        };
-        self.entries[entry].state = heard?;
+        self.entries[entry].state = hear(asked, Voice::Person, news).ok()?;
         Some(())
     }
 }
