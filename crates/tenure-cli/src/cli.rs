@@ -3,7 +3,7 @@ use crate::problem::Problem;
 use crate::screen::{Out, say};
 use crate::{
     check, demo, doctor, export, history, import, ls, man, migrate, probe, put, release, reopen, restore, retire, run,
-    show, sinks, takeover,
+    show, sinks, takeover, unknown,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -77,6 +77,7 @@ enum Command {
     Retire(retire::Args),
     Reopen(reopen::Args),
     Sinks(sinks::Args),
+    Unknown(unknown::Args),
     Restore(restore::Args),
     Doctor(doctor::Args),
     Export(export::Args),
@@ -126,6 +127,7 @@ impl Cli {
             Command::Retire(args) => ("retire", args.run()),
             Command::Reopen(args) => ("reopen", args.run()),
             Command::Sinks(args) => ("sinks", args.run()),
+            Command::Unknown(args) => ("unknown", args.run()),
             Command::Check(args) => ("check", args.run()),
             Command::Put(args) => ("put", args.run()),
             Command::Restore(args) => ("restore", args.run()),

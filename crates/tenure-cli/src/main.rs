@@ -34,6 +34,7 @@ mod shown;
 mod sinks;
 mod span;
 mod takeover;
+mod unknown;
 
 use clap::Parser;
 use exit::Exit;
