@@ -93,6 +93,9 @@ enum Command {
     /// One worker of the demo; the demo itself starts it.
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
+    /// One process of `demo receipts`; the demo itself starts it.
+    #[command(hide = true)]
+    DemoReceipts(demo::PlayerArgs),
     /// Who holds the lease of a worker of the probe; the probe itself starts it.
     #[command(hide = true)]
     ProbeHolder(probe::HolderArgs),
@@ -113,6 +116,7 @@ impl Cli {
         let (verb, done) = match self.command {
             Command::Demo(args) => ("demo", args.run()),
             Command::DemoWorker(args) => ("demo-worker", Ok(args.run())),
+            Command::DemoReceipts(args) => ("demo-receipts", Ok(args.run())),
             Command::RunWatchdog(args) => ("run", Ok(args.run())),
             Command::RunChild(args) => ("run", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
