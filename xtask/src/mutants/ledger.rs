@@ -18,10 +18,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         id: "L2",
-        what: "a takeover moves attempts of its own epoch",
+        what: "an absence counts before anything was sealed",
         file: LEDGER,
-        find: "if entry.epoch >= sealed {",
-        replace: "if entry.epoch > sealed {",
+        find: "Err(Unheard::TooSoon { attempt: entry.epoch })",
+        replace: "next()",
         tests: &[Test::own("tenure_core::model::ledger::cases::l1_to_l6_hold_at_a_system_that_checks_tokens")],
     },
     Mutant {

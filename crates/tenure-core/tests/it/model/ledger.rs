@@ -182,15 +182,14 @@ impl Calls {
     }
 
     fn promises() -> Vec<Property<Self>> {
-        let took_no_effect = |entry: &&Entry| matches!(entry.state, Attempt::Failed | Attempt::NotApplied);
-        let took_effect = |entry: &&Entry| matches!(entry.state, Attempt::Done | Attempt::Applied);
         vec![
             Property::always(cases::L1, |_, state: &State| !state.broken.l1),
-            Property::always(cases::L2, move |_, state: &State| {
-                state.entries.iter().filter(took_no_effect).all(|entry| !state.effects.contains(&worker_of(entry)))
+            Property::always(cases::L2, |_, state: &State| {
+                let mut none = state.those(&[Attempt::Failed, Attempt::NotApplied]);
+                none.all(|worker| !state.effects.contains(&worker))
             }),
-            Property::always(cases::L3, move |_, state: &State| {
-                state.entries.iter().filter(took_effect).all(|entry| state.effects == [worker_of(entry)])
+            Property::always(cases::L3, |_, state: &State| {
+                state.those(&[Attempt::Done, Attempt::Applied]).all(|worker| state.effects == [worker])
             }),
             Property::always(cases::L4, |_, state: &State| state.effects.len() <= 1),
             Property::always(cases::L5, |_, state: &State| !state.broken.l5),
@@ -208,6 +207,11 @@ impl Calls {
 impl State {
     fn is(&self, what: Attempt) -> bool {
         self.entries.iter().any(|entry| entry.state == what)
+    }
+
+    /// Whose attempts stand like this.
+    fn those(&self, states: &'static [Attempt]) -> impl Iterator<Item = usize> {
+        self.entries.iter().filter(|entry| states.contains(&entry.state)).map(worker_of)
     }
 
     /// Whether every attempt is over.
