@@ -13,7 +13,7 @@ use crate::ledger::{
 use crate::{Answer, Lookup, SinkError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tenure_core::fence::Rule;
-use tenure_core::ledger::{Intending, Looked, Unheard, Voice, hear, intend, take_over};
+use tenure_core::ledger::{Intending, Looked, Voice, intend, take_over};
 use tenure_core::operation::{Attempt, Happening};
 use tenure_core::{Actor, OperationId, Outcome, Reason, SinkId, Token};
 
@@ -383,12 +383,13 @@ impl Probe for SqliteSink {
     }
 
     fn look<'a>(&'a self, token: &'a Token, attempt: &'a AttemptRecord) -> Answer<'a, Result<Looked, ProbeError>> {
-        let (token, operation) = (token.clone(), attempt.key.operation.clone());
-        self.answer(move |place| {
-            let found = place.transact(|tx| SqliteFence::new(place.rule).lookup(tx, &token, &operation));
-            match found.map_err(|error| ProbeError(error.to_string()))? {
+        let (token, operation, rule) = (token.clone(), attempt.key.operation.clone(), self.0.rule);
+        let found =
+            self.answer(move |place| place.transact(|tx| SqliteFence::new(rule).lookup(tx, &token, &operation)));
+        Box::pin(async move {
+            match found.await.map_err(|error| ProbeError(error.to_string()))? {
                 Ok(Lookup::Found(found)) => Ok(Looked::Found(found.outcome)),
-                Ok(Lookup::Absent) if place.rule == Rule::Sealed => Ok(Looked::AbsentForGood),
+                Ok(Lookup::Absent) if rule == Rule::Sealed => Ok(Looked::AbsentForGood),
                 Ok(Lookup::Absent) => Ok(Looked::NotSeen),
                 Err(verdict) => Err(ProbeError(format!("the look-up was refused: {verdict}"))),
             }

@@ -4,7 +4,7 @@ use super::schema;
 use crate::SinkError;
 use crate::ledger::{AttemptKey, AttemptRecord, Intent, Refused, Which};
 use crate::sqlite::failure::{place_of, sink_error};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use tenure_core::ledger::{Entry, Voice, hear};
 use tenure_core::operation::{Attempt, Happening};
 use tenure_core::{Actor, Digest, Epoch, OperationId, Outcome, OwnerName, Reason, ResourceName, SinkId, Token};
