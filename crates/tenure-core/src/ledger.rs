@@ -190,11 +190,10 @@ impl core::error::Error for Unheard {}
 pub fn hear(entry: &Entry, voice: Voice, news: Happening) -> Result<Attempt, Unheard> {
     let next = || entry.state.next(news).map_err(Unheard::Illegal);
     match (voice, news) {
-        (Voice::Person, Happening::Found | Happening::Absent) => match next()? {
-            // Said before: once more is no news.
-            same if same == entry.state => Ok(same),
-            _ if entry.state != Attempt::Unknown => Err(Unheard::NotUnknown { state: entry.state }),
-            decided => Ok(decided),
+        (Voice::Person, Happening::Found | Happening::Absent) => match entry.state {
+            Attempt::Intent | Attempt::Sent => Err(Unheard::NotUnknown { state: entry.state }),
+            // What is over takes the same again, and nothing else.
+            _ => next(),
         },
         (Voice::Person, _) => Err(Unheard::NotUnknown { state: entry.state }),
         (Voice::Holder(epoch), Happening::Found) if entry.epoch <= epoch => next(),

@@ -82,8 +82,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "O6",
         what: "a person decides what its holder may still know",
         file: LEDGER,
-        find: "_ if entry.state != Attempt::Unknown => Err(Unheard::NotUnknown { state: entry.state }),",
-        replace: "_ if entry.state == Attempt::Intent => Err(Unheard::NotUnknown { state: entry.state }),",
+        find: "Attempt::Intent | Attempt::Sent => Err(Unheard::NotUnknown { state: entry.state }),",
+        replace: "Attempt::Intent => Err(Unheard::NotUnknown { state: entry.state }),",
         tests: &[Test::clause("tenure_sink::conformance::ledger::looking::a_person_decides_nothing_else", SUITE)],
     },
     Mutant {

@@ -14,13 +14,16 @@ use super::{DemoError, empty_folder};
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::{Out, say};
-use case::{CASES, Ended};
+use case::{CASES, Case, Ended};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The status with which a process ends itself at its point.
 const FAULT: i32 = 73;
+
+/// So many scenarios are played at once: most of their time they wait for the disk.
+const AT_ONCE: usize = 4;
 
 /// Show the sixteen scenarios of a lost receipt: the work was done, and nobody was told.
 ///
@@ -78,14 +81,23 @@ impl Args {
 type Played = Vec<(&'static str, Ended)>;
 
 fn play_in(dir: &Path) -> Result<Played, DemoError> {
-    CASES
-        .iter()
-        .map(|case| {
-            let folder = dir.join(case.name);
-            std::fs::create_dir(&folder).map_err(|error| DemoError::File { path: folder.clone(), error })?;
-            Ok((case.name, case.play(&folder)?))
-        })
-        .collect()
+    let mut played = Vec::new();
+    for some in CASES.chunks(AT_ONCE) {
+        let ended: Vec<_> = std::thread::scope(|scope| {
+            let begun: Vec<_> = some.iter().map(|case| scope.spawn(|| play(case, dir))).collect();
+            begun.into_iter().map(|case| case.join().unwrap_or(Err(DemoError::Thread))).collect()
+        });
+        for ended in ended {
+            played.push(ended?);
+        }
+    }
+    Ok(played)
+}
+
+fn play(case: &Case, dir: &Path) -> Result<(&'static str, Ended), DemoError> {
+    let folder = dir.join(case.name);
+    std::fs::create_dir(&folder).map_err(|error| DemoError::File { path: folder.clone(), error })?;
+    Ok((case.name, case.play(&folder)?))
 }
 
 /// The object that `--json` prints, which is the form in which the experiment was published.

@@ -101,8 +101,10 @@ fn a_person_decides_what_is_unknown_and_nothing_else() {
             }
         }
     }
-    let sent = hear(&entry(1, Attempt::Sent), Voice::Person, Happening::Absent);
-    assert_eq!(sent, Err(Unheard::NotUnknown { state: Attempt::Sent }));
+    for state in [Attempt::Intent, Attempt::Sent] {
+        let told = hear(&entry(1, state), Voice::Person, Happening::Absent);
+        assert_eq!(told, Err(Unheard::NotUnknown { state }));
+    }
     // Twice the same is no quarrel, the opposite is one.
     let applied = entry(1, Attempt::Applied);
     assert_eq!(hear(&applied, Voice::Person, Happening::Found), Ok(Attempt::Applied));

@@ -279,15 +279,14 @@ impl Ended {
             }
             Self::Claims { winners, stale_ack_accepted, after } => {
                 let said = if *stale_ack_accepted { "accepted" } else { "refused" };
-                [
-                    format!("{MANY} workers, {winners} has it"),
-                    format!("{after}; late: {said}"),
-                    after.tickets().to_string(),
-                ]
+                let note = format!("{}   the late word of the first is {said}", after.tickets());
+                [format!("{MANY} workers, {winners} has it"), after.to_string(), note]
             }
-            Self::Requests { responses, after } => {
-                [format!("{MANY} requests at once"), format!("answers that differ: {}", responses - 1), after.tickets().to_string()]
-            }
+            Self::Requests { responses, after } => [
+                format!("{MANY} requests at once"),
+                format!("{MANY} answers, {responses} of a kind"),
+                after.tickets().to_string(),
+            ],
         }
     }
 }
