@@ -4,7 +4,7 @@
 use super::reach;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::error::Error;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -94,6 +94,7 @@ impl Desk {
         let number: i64 = tx.query_row("SELECT number FROM charge WHERE key = ?1", [key], |row| row.get(0))?;
         reach(&self.point, "in-charge");
         tx.commit()?;
+        println!("carried out");
         reach(&self.point, "after-charge");
         Ok(("201 Created", format!("charge {number}")))
     }
@@ -176,10 +177,8 @@ impl Bank {
             Err(error) => return Called::Unreached(error.to_string()),
         };
         let body = cents.to_string();
-        let request = format!(
-            "POST /charges HTTP/1.1\r\nIdempotency-Key: {key}\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
+        let request =
+            format!("POST /charges HTTP/1.1\r\nIdempotency-Key: {key}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         match exchange(stream, &request, point) {
             Ok(answer) => match (answer.first.split(' ').nth(1), Outcome::new(&answer.body)) {
                 (Some("200" | "201"), Ok(outcome)) => Called::Charged(outcome),

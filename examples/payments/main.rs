@@ -55,41 +55,52 @@ fn play(point: &str) -> Result<(), Box<dyn Error>> {
     let (victim, at) = point.split_once(' ').ok_or("a point is written WHO POINT")?;
     let folder = tempfile::tempdir()?; // removed at the end
     let shop = prepare(folder.path())?;
-    println!("{victim} killed {at}");
-    let at_of = |who: &str| if who == victim { at.to_owned() } else { "never".to_owned() };
-    let mut server = Process::start(&["bank", &text(folder.path()), &at_of("bank")])?;
-    let address = server.next()?;
-    let mut first = Process::start(&["worker", &text(folder.path()), "first", &address, &at_of("worker")])?;
+    println!("{}", if at == "late" { "the bank is late".to_owned() } else { format!("the {victim} is killed {at}") });
+    let at_of = |who: &str| if who == victim { at } else { "never" };
+    let start_bank = |point: &str| -> Result<_, Box<dyn Error>> {
+        let mut bank = Process::start(&["bank", &text(folder.path()), point])?;
+        let address = bank.next()?;
+        Ok((bank, address))
+    };
+    let start_worker = |name: &str, address: &str, point: &str| {
+        Process::start(&["worker", &text(folder.path()), name, address, point])
+    };
+    let (mut server, mut address) = start_bank(at_of("bank"))?;
+    let mut first = start_worker("first", &address, at_of("worker"))?;
 
     // Whoever comes to the point says so, and is killed there.
     if victim == "worker" {
-        first.until_point(at)?;
+        first.until(&format!("at {at}"))?;
         first.kill()?;
+        if at == "after-request" {
+            server.until("carried out")?;
+        }
     } else {
-        server.until_point(at)?;
+        server.until(&format!("at {at}"))?;
         if at != "late" {
             server.kill()?;
         }
         first.finish()?;
+        if at != "late" {
+            (server, address) = start_bank("never")?;
+        }
     }
-    let address = if at == "late" || victim == "worker" {
-        address
-    } else {
-        server = Process::start(&["bank", &text(folder.path()), "never"])?;
-        server.next()?
-    };
     revoke(folder.path())?;
-    let again = |name: &str| Process::start(&["worker", &text(folder.path()), name, &address, "never"])?.finish();
-    again("second")?;
+    start_worker("second", &address, "never")?.finish()?;
     if at == "late" {
         // The request was under way all the time: whoever took "not seen" for "not charged" would be wrong now.
         bank::release(&address)?;
         println!("  bank: the late request is carried out");
         revoke(folder.path())?;
-        again("third")?;
-    } else if person(folder.path(), &shop)? {
-        revoke(folder.path())?;
-        again("third")?;
+        start_worker("third", &address, "never")?.finish()?;
+    } else {
+        // Nothing may be under way any more when a person decides: the bank is started anew.
+        server.kill()?;
+        if person(folder.path(), &shop)? {
+            (server, address) = start_bank("never")?;
+            revoke(folder.path())?;
+            start_worker("third", &address, "never")?.finish()?;
+        }
     }
     server.kill()?;
 
@@ -114,17 +125,16 @@ fn prepare(folder: &Path) -> Result<SqliteSink, Box<dyn Error>> {
     Ok(sink)
 }
 
-/// Looks into the bank's books about what nobody knows, and decides. It may say "not applied", because both the worker that
-/// could still send and the server that could still carry it out were killed.
+/// Looks into the bank's books about what nobody knows, and decides. It may say "not applied", because the worker that could
+/// still send and the server that could still carry it out have both ended.
 fn person(folder: &Path, shop: &SqliteSink) -> Result<bool, Box<dyn Error>> {
     let unknown = blocking::wait_for(shop.list(Which::Unknown, None, 10))?;
     for attempt in &unknown {
         let (decision, why) = match bank::charges(folder)? {
-            0 => (Decision::NotApplied, "it is not in the bank's books, and who could still make it is gone"),
-            _ => (Decision::Applied(None), "it is in the bank's books"),
+            0 => (Decision::NotApplied, "not in the bank's books, and whoever could still make it is gone"),
+            _ => (Decision::Applied(None), "in the bank's books"),
         };
-        let decided =
-            blocking::wait_for(shop.decide(&attempt.key, &decision, &"anna".parse()?, &why.parse()?))?;
+        let decided = blocking::wait_for(shop.decide(&attempt.key, &decision, &"anna".parse()?, &why.parse()?))?;
         let state = decided.map_err(|refused| refused.to_string())?;
         println!("  person: {}: {why}", state.name());
         debug_assert!(matches!(state, Attempt::Applied | Attempt::NotApplied));
@@ -166,11 +176,12 @@ impl Process {
         Ok(self.lines.next().ok_or("it ended too early")??)
     }
 
-    /// Passes on what it says until it has come to the point.
-    fn until_point(&mut self, at: &str) -> Result<(), Box<dyn Error>> {
+    /// Passes on what it says until it says this.
+    fn until(&mut self, word: &str) -> Result<(), Box<dyn Error>> {
         loop {
             match self.next()? {
-                line if line == format!("at {at}") => return Ok(()),
+                line if line == word => return Ok(()),
+                line if line == "carried out" => {}
                 line => println!("  {line}"),
             }
         }

@@ -39,7 +39,9 @@ pub enum SinkError {
         place: String,
     },
     /// The sink is there, but it keeps no ledger of calls.
-    #[error("{place} has no ledger of calls: install one beside its fence (SqliteLedger::install), or name another sink")]
+    #[error(
+        "{place} has no ledger of calls: install one beside its fence (SqliteLedger::install), or name another sink"
+    )]
     NoLedger {
         /// The database or folder.
         place: String,

@@ -39,7 +39,9 @@ use crate::{Answer, SinkError};
 use std::fmt;
 use tenure_core::ledger::{Looked, Unheard};
 use tenure_core::operation::Attempt;
-use tenure_core::{Actor, Digest, Epoch, OperationId, Outcome, OwnerName, Reason, ResourceName, SinkId, Token, Verdict};
+use tenure_core::{
+    Actor, Digest, Epoch, OperationId, Outcome, OwnerName, Reason, ResourceName, SinkId, Token, Verdict,
+};
 
 /// What is about to be asked of the outside world.
 #[derive(Clone, Debug, PartialEq, Eq)]

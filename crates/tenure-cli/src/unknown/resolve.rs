@@ -77,8 +77,7 @@ impl Args {
         let mut found = find(&places, &self.operation, self.resource.as_ref())?;
         found.retain(|one| self.epoch.is_none_or(|only| one.attempt.key.epoch == only));
         let one = self.choose(&found)?.ok_or_else(|| nothing_of(&self.operation, &places))?;
-        let decision =
-            if self.answer.applied { Decision::Applied(self.outcome.clone()) } else { Decision::NotApplied };
+        let decision = if self.answer.applied { Decision::Applied(self.outcome.clone()) } else { Decision::NotApplied };
         let decided = wait_for(one.place.ledger.decide(&one.attempt.key, &decision, &actor, &self.reason))?;
         let state = decided.map_err(|refused| self.refusal(one, &refused))?;
         let was_known = one.attempt.state == state;
@@ -114,7 +113,9 @@ impl Args {
         if let [one, _, ..] = unknown[..] {
             let places: Vec<_> = unknown
                 .iter()
-                .map(|one| format!("{} (epoch {}, at {})", one.attempt.key.resource, one.attempt.key.epoch, one.place.name))
+                .map(|one| {
+                    format!("{} (epoch {}, at {})", one.attempt.key.resource, one.attempt.key.epoch, one.place.name)
+                })
                 .collect();
             return Err(Problem::usage(format_args!(
                 "{} is unknown under several: {}. Name one with --resource or --epoch, and with one --sink",

@@ -121,10 +121,14 @@ fn next(found: &Found<'_>) -> String {
              tenure unknown resolve {operation} --sink {sink} --not-applied --reason TEXT\n",
             sink = word(&found.place.word),
         ),
-        Attempt::Sent => "It may have been sent, and its holder may still hear the answer. It becomes unknown when the holder says \
+        Attempt::Sent => {
+            "It may have been sent, and its holder may still hear the answer. It becomes unknown when the holder says \
              so, or when the next one takes over.\n"
-            .to_owned(),
-        Attempt::Intent => "Nothing was sent. Its holder goes on with it, or the next one finds that it was not applied.\n".to_owned(),
+                .to_owned()
+        }
+        Attempt::Intent => {
+            "Nothing was sent. Its holder goes on with it, or the next one finds that it was not applied.\n".to_owned()
+        }
         Attempt::Done | Attempt::Applied => "It took effect, and is not made again.\n".to_owned(),
         Attempt::Failed | Attempt::NotApplied => {
             "It took no effect. It may run again under a new epoch, with the same id.\n".to_owned()

@@ -63,12 +63,9 @@ pub(crate) fn book(site: &Site) -> String {
     SqliteLedger.install(&Connection::open(&path).unwrap()).unwrap();
     let token = token("orders", 1);
     seal(&sink, &token);
-    for (name, says) in [
-        ("intended", Says::Intended),
-        ("sent", Says::Sent),
-        ("lost", Says::NoAnswer),
-        ("done", Says::Done),
-    ] {
+    for (name, says) in
+        [("intended", Says::Intended), ("sent", Says::Sent), ("lost", Says::NoAnswer), ("done", Says::Done)]
+    {
         call(site, &token, name, says);
     }
     format!("sqlite:{}?id=book", path.display())
@@ -131,8 +128,11 @@ fn show_says_whose_it_is_what_is_known_and_what_to_do() {
     let site = Site::new();
     let book = book(&site);
     let said = unknown(&site, &["show", "lost"], &book).ended(0);
-    said.with(&["unknown", "orders, epoch 1", "bank", "alice@db3, pid 4711", "no answer within 30 s"])
-        .with(&["Nobody knows", "tenure unknown resolve lost --sink", "--not-applied --reason TEXT"]);
+    said.with(&["unknown", "orders, epoch 1", "bank", "alice@db3, pid 4711", "no answer within 30 s"]).with(&[
+        "Nobody knows",
+        "tenure unknown resolve lost --sink",
+        "--not-applied --reason TEXT",
+    ]);
     unknown(&site, &["show", "sent"], &book).ended(0).with(&["may still hear the answer"]);
     unknown(&site, &["show", "done"], &book).ended(0).with(&["charge 1", "is not made again"]);
     unknown(&site, &["show", "lots"], &book).ended(1).with(&["there is no lots in the ledger of book"]);
@@ -155,7 +155,12 @@ fn resolve_is_final_and_keeps_who_said_it_and_why() {
     let again = resolve("--applied", &["--owner", "eve@home", "--json"]).ended(0).json();
     assert_eq!((&again["resolved"], &again["by"]), (&false.into(), &said["by"]));
     resolve("--not-applied", &[]).ended(65).with(&["is applied, as op@", "final"]);
-    unknown(&site, &["show", "lost"], &book).ended(0).with(&["applied", "decided by", "in the statement of 3 May", "charge 1"]);
+    unknown(&site, &["show", "lost"], &book).ended(0).with(&[
+        "applied",
+        "decided by",
+        "in the statement of 3 May",
+        "charge 1",
+    ]);
     unknown(&site, &["ls"], &book).ended(0).with(&["nothing is unknown at book"]);
     // The next holder finds it done.
     let sink = SqliteSink::open(site.path("book.db"), "book".parse().unwrap(), Rule::Sealed).unwrap();
@@ -199,9 +204,8 @@ fn one_id_under_several_resources_must_be_named() {
     let other = token("refunds", 1);
     seal(&sink, &other);
     call(&site, &other, "lost", Says::NoAnswer);
-    let resolve = |more: &[&str]| {
-        unknown(&site, &[&["resolve", "lost", "--applied", "--reason", "x"], more].concat(), &book)
-    };
+    let resolve =
+        |more: &[&str]| unknown(&site, &[&["resolve", "lost", "--applied", "--reason", "x"], more].concat(), &book);
     resolve(&[]).ended(64).with(&["orders (epoch 1", "refunds (epoch 1", "--resource"]);
     resolve(&["--resource", "refunds"]).ended(0).with(&["lost of refunds, epoch 1: applied"]);
     resolve(&[]).ended(0).with(&["lost of orders"]);

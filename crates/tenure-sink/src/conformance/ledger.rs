@@ -8,9 +8,7 @@ mod taking_over;
 
 use super::world::{answered, operation, patiently, token};
 use crate::digest_of;
-use crate::ledger::{
-    AttemptKey, AttemptRecord, Intended, Intent, Ledger, Marked, NoEffect, Refused, Settled, Which,
-};
+use crate::ledger::{AttemptKey, AttemptRecord, Intended, Intent, Ledger, Marked, NoEffect, Refused, Settled, Which};
 use crate::{Sink, SinkError};
 use std::collections::BTreeSet;
 use tenure_core::fence::Sealing;
@@ -83,11 +81,7 @@ pub trait LedgerUnderTest: Send + Sync {
     ///
     /// # Errors
     /// As above.
-    fn lookup(
-        &self,
-        token: &Token,
-        operation: &OperationId,
-    ) -> Result<Result<Vec<AttemptRecord>, Refused>, SinkError>;
+    fn lookup(&self, token: &Token, operation: &OperationId) -> Result<Result<Vec<AttemptRecord>, Refused>, SinkError>;
 }
 
 /// Runs every clause, each on a ledger of its own. Prints each name before it runs.

@@ -57,12 +57,8 @@ const fn fall(name: &'static str, sender: Option<Point>, receiver: Option<Point>
 }
 
 const fn outside(name: &'static str, receiver: Point, second: How, told: Told) -> Case {
-    let plot = Plot::Fall {
-        sender: Some(Point::NoAnswer),
-        receiver: Some(receiver),
-        how: [How::Careful, second],
-        told,
-    };
+    let plot =
+        Plot::Fall { sender: Some(Point::NoAnswer), receiver: Some(receiver), how: [How::Careful, second], told };
     Case { name, kind: Kind::External, plot }
 }
 
@@ -118,9 +114,7 @@ impl Case {
         sender::prepare(dir)?;
         self.kind.prepare(dir)?;
         match &self.plot {
-            Plot::Fall { sender, receiver, how, told } => {
-                self.fall(dir, (*sender, *receiver), *how, *told)
-            }
+            Plot::Fall { sender, receiver, how, told } => self.fall(dir, (*sender, *receiver), *how, *told),
             Plot::Mismatch => self.mismatch(dir),
             Plot::Claims => self.claims(dir),
             Plot::Requests => self.requests(dir),

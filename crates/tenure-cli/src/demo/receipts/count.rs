@@ -25,7 +25,8 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn read(dir: &Path) -> Result<Self, DemoError> {
-        let id = SinkId::new("sender").map_err(|error| DemoError::Worker { name: "sender".into(), why: error.to_string() })?;
+        let id = SinkId::new("sender")
+            .map_err(|error| DemoError::Worker { name: "sender".into(), why: error.to_string() })?;
         let ledger = SqliteSink::open(dir.join(SENDER), id, Rule::Sealed)?;
         let attempts = wait_for(ledger.list(Which::All, None, 100))?;
         let sender_state = match attempts.last().map(|newest| newest.state) {

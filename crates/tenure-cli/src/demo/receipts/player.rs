@@ -93,7 +93,8 @@ impl Own {
     pub(super) fn say(&self, what: &str, value: impl std::fmt::Display) {
         let mut output = std::io::stdout().lock();
         // A director that is gone needs no answer.
-        let _ = writeln!(output, "{}", json!({ "what": what, "value": value.to_string() })).and_then(|()| output.flush());
+        let _ =
+            writeln!(output, "{}", json!({ "what": what, "value": value.to_string() })).and_then(|()| output.flush());
     }
 }
 

@@ -77,8 +77,7 @@ fn answer(own: &Own, kind: Kind, stream: &TcpStream) -> Result<(), Error> {
     BufReader::new(stream).read_line(&mut line)?;
     let request: Value = serde_json::from_str(&line)?;
     let text = |key: &str| request[key].as_str().unwrap_or_default();
-    let mut connection =
-        Connection::open_with_flags(own.dir.join(kind.file()), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mut connection = Connection::open_with_flags(own.dir.join(kind.file()), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(Duration::from_secs(10))?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let answer = match kind {

@@ -90,7 +90,9 @@ fn l5_one_mark(book: &Book) {
                 })
             })
             .collect();
-        workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| unreachable!("a worker panicked")))
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| unreachable!("a worker panicked")))
             .filter(|marked| *marked)
             .count()
     });

@@ -204,9 +204,8 @@ pub(super) fn list(
         Which::All => schema::LIST_ALL,
     };
     // No name is empty, so this is before the first one.
-    let (resource, operation, epoch) = after.map_or(("", "", 0), |key| {
-        (key.resource.as_str(), key.operation.as_str(), key.epoch.as_i64())
-    });
+    let (resource, operation, epoch) =
+        after.map_or(("", "", 0), |key| (key.resource.as_str(), key.operation.as_str(), key.epoch.as_i64()));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(sql).map_err(fail)?;
     let mut rows = statement.query(params![resource, operation, epoch, limit]).map_err(fail)?;
@@ -232,7 +231,11 @@ impl Read<'_> {
         self.row.get_ref(at).map_err(|error| self.wrong(error))?.as_str().map_err(|error| self.wrong(error))
     }
 
-    fn maybe<T>(&self, at: usize, make: impl FnOnce(&str) -> Result<T, tenure_core::NameError>) -> Result<Option<T>, SinkError> {
+    fn maybe<T>(
+        &self,
+        at: usize,
+        make: impl FnOnce(&str) -> Result<T, tenure_core::NameError>,
+    ) -> Result<Option<T>, SinkError> {
         let text = self.row.get_ref(at).map_err(|error| self.wrong(error))?;
         let text = text.as_str_or_null().map_err(|error| self.wrong(error))?;
         text.map(make).transpose().map_err(|error| self.wrong(error))

@@ -34,8 +34,7 @@ CREATE INDEX tenure_ledger_open ON tenure_ledger_attempt (resource, operation, e
     WHERE state IN ('intent', 'sent', 'unknown');
 "];
 
-pub(super) const IS_THERE: &str =
-    "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'tenure_ledger'";
+pub(super) const IS_THERE: &str = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'tenure_ledger'";
 
 pub(super) const READ_VERSION: &str = "SELECT schema_version FROM tenure_ledger WHERE only = 1";
 

@@ -7,9 +7,9 @@ use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use tenure_core::fence::Sealing;
 use tenure_core::operation::Attempt;
+use tenure_sink::SqliteLedger;
 use tenure_sink::conformance::{LedgerUnderTest, answered};
 use tenure_sink::ledger::{Intended, Ledger, Settled, Which};
-use tenure_sink::SqliteLedger;
 
 const ENTRY: &str = "ledger::crashes::child";
 

@@ -128,11 +128,7 @@ impl LedgerUnderTest for Database {
         self.within(|tx| SqliteLedger.unknown(tx, token, operation, why))
     }
 
-    fn lookup(
-        &self,
-        token: &Token,
-        operation: &OperationId,
-    ) -> Result<Result<Vec<AttemptRecord>, Refused>, SinkError> {
+    fn lookup(&self, token: &Token, operation: &OperationId) -> Result<Result<Vec<AttemptRecord>, Refused>, SinkError> {
         self.within(|tx| SqliteLedger.lookup(tx, token, operation))
     }
 }

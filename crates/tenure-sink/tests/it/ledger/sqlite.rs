@@ -75,11 +75,9 @@ fn another_version_of_the_tables_is_refused_with_advice() {
 
 #[test]
 fn a_damaged_row_is_refused_and_named() {
-    for (damage, named) in [
-        ("state = 'perhaps'", "no state of an attempt"),
-        ("owner = ''", "empty"),
-        ("intended_ms = -1", "out of range"),
-    ] {
+    for (damage, named) in
+        [("state = 'perhaps'", "no state of an attempt"), ("owner = ''", "empty"), ("intended_ms = -1", "out of range")]
+    {
         let database = sealed();
         assert_eq!(database.intent(&token(1), &intent("one")).unwrap(), Ok(Intended::Written));
         database.connect().execute_batch(&format!("UPDATE tenure_ledger_attempt SET {damage}")).unwrap();
