@@ -56,7 +56,7 @@ impl Args {
 struct Ledgers {
     /// The receiver that keeps the ledger, such as sqlite:/srv/shop.db?id=shop, or shop=sqlite:/srv/shop.db to call it
     /// shop here. May be given more than once.
-    #[arg(long = "sink", value_name = "[NAME=]URL", required = true)]
+    #[arg(long = "sink", value_name = "URL", required = true)]
     urls: Vec<String>,
 }
 

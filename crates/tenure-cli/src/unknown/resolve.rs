@@ -25,7 +25,7 @@ pub(super) struct Args {
     #[command(flatten)]
     answer: Answer,
     /// What it ended with, for whoever asks for the same operation again.
-    #[arg(long, value_name = "TEXT", requires = "applied")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "not_applied")]
     outcome: Option<Outcome>,
     /// Why you know, for whoever reads the ledger.
     #[arg(long, value_name = "TEXT", value_parser = reason::parse)]

@@ -46,6 +46,7 @@ pub(super) enum How {
     Waits,
 }
 
+#[derive(Clone, Copy)]
 pub(super) enum Role<'a> {
     Receiver(Kind),
     /// The receiver's address comes last.

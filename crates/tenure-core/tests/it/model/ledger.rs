@@ -127,7 +127,7 @@ struct Seen {
     ran_again: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Grant,
     SealBook(usize),
