@@ -34,10 +34,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         id: "L4",
-        what: "an unknown attempt does not keep its operation from running",
+        what: "an unknown attempt of an older epoch does not keep its operation from running",
         file: LEDGER,
         find: "!entry.state.is_final() && !own_intent(entry)",
-        replace: "entry.state == Attempt::Intent && !own_intent(entry)",
+        replace: "!entry.state.is_final() && entry.epoch == epoch && !own_intent(entry)",
         tests: &[
             Test::own("tenure_core::ledger::nothing_runs_beside_an_attempt_that_is_not_over"),
             Test::clause("tenure_sink::conformance::ledger::taking_over::an_unknown_attempt_blocks", SUITE),
