@@ -106,7 +106,7 @@ fn play(point: &str) -> Result<(), Box<dyn Error>> {
 
     let charges = bank::charges(folder.path())?;
     println!("  charges: {charges}");
-    let unknown = blocking::wait_for(shop.list(Which::Unknown, None, 10))?;
+    let unknown = blocking::wait_for(shop.list(Which::Unknown, None, None, 10))?;
     if charges != 1 || !unknown.is_empty() {
         return Err(format!("{point}: {charges} charges, and unknown: {unknown:?}").into());
     }
@@ -128,7 +128,7 @@ fn prepare(folder: &Path) -> Result<SqliteSink, Box<dyn Error>> {
 /// Looks into the bank's books about what nobody knows, and decides. It may say "not applied", because the worker that could
 /// still send and the server that could still carry it out have both ended.
 fn person(folder: &Path, shop: &SqliteSink) -> Result<bool, Box<dyn Error>> {
-    let unknown = blocking::wait_for(shop.list(Which::Unknown, None, 10))?;
+    let unknown = blocking::wait_for(shop.list(Which::Unknown, None, None, 10))?;
     for attempt in &unknown {
         let (decision, why) = match bank::charges(folder)? {
             0 => (Decision::NotApplied, "not in the bank's books, and whoever could still make it is gone"),

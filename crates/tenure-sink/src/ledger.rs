@@ -8,6 +8,8 @@
 //!   arrive. [`Looked::NotSeen`] changes nothing.
 //! * **Not** that the outside system applies a request once. Give it the operation's id as its idempotency key, if it
 //!   has such a thing.
+//! * **Not** what a backup has forgotten. A store that was put back knows nothing of the calls that were made since, and
+//!   would let them be made again: before the workers start, compare with the outside systems' own books.
 //! * **Not** without seals. A ledger belongs to a sink under [`Rule::Sealed`](tenure_core::fence::Rule::Sealed).
 //!
 //! # The life of a call
@@ -253,13 +255,15 @@ pub trait Ledger: Send + Sync + fmt::Debug {
     /// The name of the sink in whose store it is kept.
     fn id(&self) -> &SinkId;
 
-    /// The attempts that come after `after`'s, at most `limit` of them. Fewer come only when there are no more.
+    /// The attempts that come after `after`'s, of one resource or of all, at most `limit` of them. Fewer come only when there
+    /// are no more.
     ///
     /// # Errors
     /// [`SinkError`]: nothing was read. Try again when [`SinkError::is_transient`].
     fn list<'a>(
         &'a self,
         which: Which,
+        resource: Option<&'a ResourceName>,
         after: Option<&'a AttemptKey>,
         limit: usize,
     ) -> Answer<'a, Result<Vec<AttemptRecord>, SinkError>>;

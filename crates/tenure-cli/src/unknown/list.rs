@@ -49,7 +49,8 @@ Exit status:
 const PAGE: usize = 1_000;
 
 const COLUMNS: [Column; 8] = [
-    Column::flexible("OPERATION"),
+    // It is copied into the next command, and so stays in one piece.
+    Column::text("OPERATION"),
     Column::text("STATE"),
     Column::text("FOR"),
     Column::flexible("SYSTEM"),
@@ -94,13 +95,10 @@ impl Args {
         };
         let mut after = None;
         loop {
-            let page = wait_for(place.ledger.list(which, after.as_ref(), PAGE))?;
+            let page = wait_for(place.ledger.list(which, self.resource.as_ref(), after.as_ref(), PAGE))?;
             let is_last = page.len() < PAGE;
             after = page.last().map(|last| last.key.clone());
-            let only = |resource: &ResourceName| self.resource.as_ref().is_none_or(|only| only == resource);
-            let wanted = page.into_iter().filter(|attempt| only(&attempt.key.resource));
-            let wanted: Vec<_> = wanted.map(|attempt| Found { place, attempt }).collect();
-            if !show(wanted)? || is_last {
+            if !show(page.into_iter().map(|attempt| Found { place, attempt }).collect())? || is_last {
                 return Ok(());
             }
         }

@@ -163,7 +163,7 @@ impl Book {
 
     #[track_caller]
     fn list(&self, which: Which) -> Vec<AttemptRecord> {
-        patiently(|| answered(self.0.ledger().list(which, None, 1_000)))
+        patiently(|| answered(self.0.ledger().list(which, None, None, 1_000)))
     }
 
     /// Where each attempt of an operation stands, in the order of their epochs.

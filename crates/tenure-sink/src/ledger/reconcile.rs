@@ -54,10 +54,10 @@ const NOT_SEEN: &str = "it was not seen there; the system checks no token, so th
 async fn unknown_of(ledger: &dyn Ledger, token: &Token) -> Result<Vec<AttemptRecord>, SinkError> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = ledger.list(Which::Unknown, after.as_ref(), PAGE).await?;
+        let page = ledger.list(Which::Unknown, Some(&token.resource), after.as_ref(), PAGE).await?;
         let is_last = page.len() < PAGE;
         after = page.last().map(|last| last.key.clone());
-        found.extend(page.into_iter().filter(|attempt| attempt.key.resource == token.resource));
+        found.extend(page);
         if is_last {
             return Ok(found);
         }

@@ -4,7 +4,6 @@ mod book;
 mod schema;
 
 use super::failure::{place_of, sink_error};
-use super::savepoint::still_open;
 use super::{SqliteFence, SqliteSink};
 use crate::ledger::{
     AttemptKey, AttemptRecord, Decision, Intended, Intent, Ledger, Marked, NoEffect, Probe, ProbeError, Refused,
@@ -15,7 +14,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tenure_core::fence::Rule;
 use tenure_core::ledger::{Intending, Looked, Voice, intend, take_over};
 use tenure_core::operation::{Attempt, Happening};
-use tenure_core::{Actor, OperationId, Outcome, Reason, SinkId, Token};
+use tenure_core::{Actor, OperationId, Outcome, Reason, ResourceName, SinkId, Token};
 
 /// The ledger of calls in a SQLite database, beside the fence under [`Rule::Sealed`]. A cheap value: keep one, copy it,
 /// make it anew.
@@ -275,14 +274,15 @@ impl SqliteLedger {
         Ok(book::entry(tx, attempt)?.map(|entry| entry.state).ok_or(Refused::Missing))
     }
 
-    /// Checks the token and the tables. The number of its seal.
+    /// Checks the token, which makes a deferred transaction a writer before it reads anything, and the tables. The number of
+    /// its seal.
     fn open(&self, tx: &Transaction<'_>, token: &Token) -> Result<Result<u64, Refused>, SinkError> {
-        still_open(tx)?;
+        let seal_no = match Self::FENCE.admit(tx, token)? {
+            Ok(admitted) => admitted.seal_no(),
+            Err(verdict) => return Ok(Err(Refused::Token(verdict))),
+        };
         book::version(tx)?;
-        Ok(match Self::FENCE.admit(tx, token)? {
-            Ok(admitted) => Ok(admitted.seal_no()),
-            Err(verdict) => Err(Refused::Token(verdict)),
-        })
+        Ok(Ok(seal_no))
     }
 
     /// The holder of `token` speaks of an attempt.
@@ -317,14 +317,15 @@ impl Ledger for SqliteSink {
     fn list<'a>(
         &'a self,
         which: Which,
+        resource: Option<&'a ResourceName>,
         after: Option<&'a AttemptKey>,
         limit: usize,
     ) -> Answer<'a, Result<Vec<AttemptRecord>, SinkError>> {
-        let after = after.cloned();
+        let (resource, after) = (resource.cloned(), after.cloned());
         self.answer(move |place| {
             let connection = place.existing()?;
             book::version(&connection)?;
-            book::list(&connection, which, after.as_ref(), limit)
+            book::list(&connection, which, resource.as_ref(), after.as_ref(), limit)
         })
     }
 

@@ -28,7 +28,7 @@ impl Counts {
         let id = SinkId::new("sender")
             .map_err(|error| DemoError::Worker { name: "sender".into(), why: error.to_string() })?;
         let ledger = SqliteSink::open(dir.join(SENDER), id, Rule::Sealed)?;
-        let attempts = wait_for(ledger.list(Which::All, None, 100))?;
+        let attempts = wait_for(ledger.list(Which::All, None, None, 100))?;
         let sender_state = match attempts.last().map(|newest| newest.state) {
             None => "absent",
             Some(Attempt::Intent) => "pending",

@@ -81,7 +81,7 @@ impl Worker<'_> {
     /// Whether a request was sent.
     fn work(&self) -> Result<bool, Error> {
         self.find_out()?;
-        let intent = intent(&self.own.name)?;
+        let intent = intent(&self.own.name, self.kind)?;
         let mut database = Connection::open(self.own.dir.join(SENDER))?;
         let tx = begin(&mut database)?;
         let intended = LEDGER.intent(&tx, self.token, &intent)?.map_err(|refused| refused.to_string())?;
@@ -154,7 +154,7 @@ impl Worker<'_> {
         wait_for(reconcile(self.book, self.token, probes))?.map_err(|refused| refused.to_string())?;
         if self.how == How::Blind {
             // The counterexample: silence is taken for "not done".
-            for attempt in wait_for(self.book.list(Which::Unknown, None, 10))? {
+            for attempt in wait_for(self.book.list(Which::Unknown, None, None, 10))? {
                 let (by, why) = ("nobody".parse()?, "no answer came".parse()?);
                 let decided = wait_for(self.book.decide(&attempt.key, &Decision::NotApplied, &by, &why))?;
                 decided.map_err(|refused| refused.to_string())?;
@@ -233,11 +233,12 @@ fn operation() -> Result<OperationId, Error> {
     Ok(OperationId::for_intent("printer-3-is-out-of-paper", "ticket", &digest_of(TEXT.as_bytes()))?)
 }
 
-fn intent(owner: &str) -> Result<Intent, Error> {
+fn intent(owner: &str, kind: Kind) -> Result<Intent, Error> {
+    let system = if kind == Kind::External { "outside" } else { "receiver" };
     Ok(Intent {
         operation: operation()?,
         digest: digest_of(TEXT.as_bytes()),
-        system: "receiver".parse()?,
+        system: system.parse()?,
         owner: owner.parse()?,
     })
 }

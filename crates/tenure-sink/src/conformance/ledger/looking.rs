@@ -92,7 +92,7 @@ fn each_is_listed_once(book: &Book) {
     let mut pages = Vec::new();
     let mut after = None;
     loop {
-        let page: Vec<_> = patiently(|| answered(book.0.ledger().list(Which::Unknown, after.as_ref(), 4)));
+        let page: Vec<_> = patiently(|| answered(book.0.ledger().list(Which::Unknown, None, after.as_ref(), 4)));
         after = page.last().map(|last| last.key.clone());
         let is_last = page.len() < 4;
         pages.extend(page);
@@ -102,6 +102,13 @@ fn each_is_listed_once(book: &Book) {
     }
     assert_eq!(pages.iter().map(|attempt| &attempt.key).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
     assert!(pages.iter().all(|attempt| attempt.state == Attempt::Unknown && attempt.age_ms < 3_600_000), "{pages:?}");
+    for token in &tokens {
+        let own = patiently(|| answered(book.0.ledger().list(Which::Unknown, Some(&token.resource), None, 2)));
+        let rest = own.last().map(|last| &last.key);
+        let rest = patiently(|| answered(book.0.ledger().list(Which::Unknown, Some(&token.resource), rest, 2)));
+        let names: Vec<_> = own.iter().chain(&rest).map(|attempt| attempt.key.clone()).collect();
+        assert_eq!(names, ["x", "y", "z"].map(|name| key(token, name)), "of one resource");
+    }
     assert_eq!(book.list(Which::Open).len(), 8);
     assert_eq!(book.list(Which::All).len(), 8);
 }

@@ -4,6 +4,7 @@ use super::schema;
 use crate::SinkError;
 use crate::ledger::{AttemptKey, AttemptRecord, Intent, Refused, Which};
 use crate::sqlite::failure::{place_of, sink_error};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Row, params};
 use tenure_core::ledger::{Entry, Voice, hear};
 use tenure_core::operation::{Attempt, Happening};
@@ -194,6 +195,7 @@ pub(super) fn attempts(connection: &Connection, operation: &OperationId) -> Resu
 pub(super) fn list(
     connection: &Connection,
     which: Which,
+    resource: Option<&ResourceName>,
     after: Option<&AttemptKey>,
     limit: usize,
 ) -> Result<Vec<AttemptRecord>, SinkError> {
@@ -203,12 +205,16 @@ pub(super) fn list(
         Which::Open => schema::LIST_OPEN,
         Which::All => schema::LIST_ALL,
     };
-    // No name is empty, so this is before the first one.
-    let (resource, operation, epoch) =
-        after.map_or(("", "", 0), |key| (key.resource.as_str(), key.operation.as_str(), key.epoch.as_i64()));
+    // No operation has an empty name, so this is before the first one of the resource, or of the first resource.
+    let from = resource.map_or("", ResourceName::as_str);
+    let (from, operation, epoch) =
+        after.map_or((from, "", 0), |key| (key.resource.as_str(), key.operation.as_str(), key.epoch.as_i64()));
+    // Every blob comes after every text.
+    let until = resource.map_or(ValueRef::Blob(&[]), |resource| ValueRef::from(resource.as_str()));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(sql).map_err(fail)?;
-    let mut rows = statement.query(params![resource, operation, epoch, limit]).map_err(fail)?;
+    let values = params![from, operation, epoch, limit, ToSqlOutput::Borrowed(until)];
+    let mut rows = statement.query(values).map_err(fail)?;
     let mut attempts = Vec::new();
     while let Some(row) = rows.next().map_err(fail)? {
         attempts.push(Read { row, connection }.attempt()?);

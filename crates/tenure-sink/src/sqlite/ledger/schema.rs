@@ -92,17 +92,17 @@ pub(super) const ATTEMPTS: &str = concat!(select!(), "WHERE operation = ?1 ORDER
 
 pub(super) const LIST_UNKNOWN: &str = concat!(
     select!(),
-    "WHERE state IN ('intent', 'sent', 'unknown') AND state = 'unknown' AND (resource, operation, epoch) > (?1, ?2, ?3) \
+    "WHERE state IN ('intent', 'sent', 'unknown') AND state = 'unknown' AND (resource, operation, epoch) > (?1, ?2, ?3) AND resource <= ?5 \
      ORDER BY resource, operation, epoch LIMIT ?4"
 );
 
 pub(super) const LIST_OPEN: &str = concat!(
     select!(),
-    "WHERE state IN ('intent', 'sent', 'unknown') AND (resource, operation, epoch) > (?1, ?2, ?3) \
+    "WHERE state IN ('intent', 'sent', 'unknown') AND (resource, operation, epoch) > (?1, ?2, ?3) AND resource <= ?5 \
      ORDER BY resource, operation, epoch LIMIT ?4"
 );
 
 pub(super) const LIST_ALL: &str = concat!(
     select!(),
-    "WHERE (resource, operation, epoch) > (?1, ?2, ?3) ORDER BY resource, operation, epoch LIMIT ?4"
+    "WHERE (resource, operation, epoch) > (?1, ?2, ?3) AND resource <= ?5 ORDER BY resource, operation, epoch LIMIT ?4"
 );

@@ -65,7 +65,7 @@ fn a_worker_killed_anywhere_leaves_a_true_book() {
     ] {
         let database = killed_at(point);
         let state = || {
-            let all = answered(database.sink.list(Which::All, None, 10)).unwrap();
+            let all = answered(database.sink.list(Which::All, None, None, 10)).unwrap();
             all.first().map(|attempt| attempt.state)
         };
         assert_eq!(state(), before, "{point}");
@@ -94,6 +94,6 @@ fn a_worker_that_wakes_up_before_its_mark_sends_nothing() {
     worker.go();
     let said = worker.hear().unwrap();
     assert!(said.starts_with("refused: stale"), "{said}");
-    let [attempt] = answered(database.sink.list(Which::All, None, 10)).unwrap().try_into().unwrap();
+    let [attempt] = answered(database.sink.list(Which::All, None, None, 10)).unwrap().try_into().unwrap();
     assert_eq!(attempt.state, Attempt::NotApplied);
 }

@@ -25,7 +25,7 @@ fn a_database_from_before_the_ledger_says_so_and_gets_one_beside_its_fence() {
     let path = folder.path().join("shop.sqlite");
     let sink = SqliteSink::create(&path, id(), Rule::Sealed).unwrap();
     assert!(matches!(seal(&sink, &token(1)), Ok(Sealing::Seal(_))));
-    let error = answered(sink.list(Which::All, None, 10)).unwrap_err();
+    let error = answered(sink.list(Which::All, None, None, 10)).unwrap_err();
     assert!(matches!(&error, SinkError::NoLedger { .. }) && error.to_string().contains("install"), "{error}");
     let mut connection = Connection::open(&path).unwrap();
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
@@ -36,11 +36,11 @@ fn a_database_from_before_the_ledger_says_so_and_gets_one_beside_its_fence() {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     SqliteLedger.install(&tx).unwrap();
     tx.rollback().unwrap();
-    assert!(matches!(answered(sink.list(Which::All, None, 10)), Err(SinkError::NoLedger { .. })));
+    assert!(matches!(answered(sink.list(Which::All, None, None, 10)), Err(SinkError::NoLedger { .. })));
     for _ in 0..2 {
         SqliteLedger.install(&connection).unwrap();
     }
-    assert_eq!(answered(sink.list(Which::All, None, 10)).unwrap(), []);
+    assert_eq!(answered(sink.list(Which::All, None, None, 10)).unwrap(), []);
     // The fence is the same as before, with what is sealed in it.
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     assert_eq!(SqliteLedger.intent(&tx, &token(1), &intent("one")).unwrap(), Ok(Intended::Written));
@@ -62,7 +62,7 @@ fn another_version_of_the_tables_is_refused_with_advice() {
         let database = sealed();
         database.connect().execute("UPDATE tenure_ledger SET schema_version = ?1", [version]).unwrap();
         let errors = [
-            answered(database.sink.list(Which::All, None, 10)).unwrap_err(),
+            answered(database.sink.list(Which::All, None, None, 10)).unwrap_err(),
             database.intent(&token(1), &intent("one")).unwrap_err(),
             SqliteLedger.install(&database.connect()).unwrap_err(),
         ];
@@ -81,7 +81,7 @@ fn a_damaged_row_is_refused_and_named() {
         let database = sealed();
         assert_eq!(database.intent(&token(1), &intent("one")).unwrap(), Ok(Intended::Written));
         database.connect().execute_batch(&format!("UPDATE tenure_ledger_attempt SET {damage}")).unwrap();
-        let error = answered(database.sink.list(Which::All, None, 10)).unwrap_err();
+        let error = answered(database.sink.list(Which::All, None, None, 10)).unwrap_err();
         assert!(matches!(error, SinkError::Corrupt { .. }) && error.to_string().contains(named), "{error}");
     }
 }
@@ -103,7 +103,7 @@ fn l5_a_mark_that_a_power_failure_could_take_is_refused() {
             }
         }
         // Whoever looks through another connection sees it, or not.
-        let [attempt] = answered(database.sink.list(Which::All, None, 10)).unwrap().try_into().unwrap();
+        let [attempt] = answered(database.sink.list(Which::All, None, None, 10)).unwrap().try_into().unwrap();
         assert_eq!(attempt.state, if is_durable { Attempt::Sent } else { Attempt::Intent }, "{level}");
     }
 }
@@ -171,7 +171,7 @@ fn v5_a_fenced_sink_is_its_own_probe() {
     assert_eq!(apply(token(1), "landed"), Verdict::Written);
     assert!(matches!(seal(&book.sink, &token(2)), Ok(Sealing::Seal(_))));
     assert!(answered(book.sink.settle(&token(2))).unwrap().is_ok());
-    let unknown = answered(book.sink.list(Which::Unknown, None, 10)).unwrap();
+    let unknown = answered(book.sink.list(Which::Unknown, None, None, 10)).unwrap();
     let look = |at: usize| answered(shop.sink.look(&token(2), &unknown[at]));
     // The shop is not sealed yet: it does not even answer.
     assert!(look(1).unwrap_err().to_string().contains("unsealed"));
