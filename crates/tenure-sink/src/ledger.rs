@@ -250,7 +250,8 @@ pub enum Decision {
 /// 6. **Over is over.** `failed` and `not-applied` are final (L2), and so are `done` and `applied`.
 /// 7. **Once.** An operation that took effect, or may have, is not begun again (L4). Other content under its id is a conflict.
 /// 8. **Listing.** `list` shows each attempt once, in the order of its keys, with whoever made it and the age of its state.
-/// 9. **Nobody is refused for a name.** Every valid name, digest and text comes back as it was given.
+/// 9. **Whole.** Every valid name and digest comes back as it was given, and so does every text, unless it is refused by name
+///    because the store cannot keep it.
 pub trait Ledger: Send + Sync + fmt::Debug {
     /// The name of the sink in whose store it is kept.
     fn id(&self) -> &SinkId;
