@@ -8,6 +8,7 @@ mod command_line;
 mod copy;
 mod core;
 mod holder;
+mod ledger;
 pub mod run;
 mod signatures;
 mod sinks;
@@ -62,8 +63,16 @@ impl Test {
 /// All mutants, in an order in which little has to be built anew: by the package that is changed.
 #[must_use]
 pub fn all() -> Vec<Mutant> {
-    [core::MUTANTS, signatures::MUTANTS, sinks::MUTANTS, stores::MUTANTS, holder::MUTANTS, command_line::MUTANTS]
-        .concat()
+    [
+        core::MUTANTS,
+        ledger::MUTANTS,
+        signatures::MUTANTS,
+        sinks::MUTANTS,
+        stores::MUTANTS,
+        holder::MUTANTS,
+        command_line::MUTANTS,
+    ]
+    .concat()
 }
 
 /// Finds guarantees that no mutant breaks, and mutants that do not fit the tree or name tests that the guarantee does not.

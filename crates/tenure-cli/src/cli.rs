@@ -5,7 +5,7 @@ use crate::screen::{Out, say};
 use crate::sql;
 use crate::{
     check, demo, doctor, export, history, import, keys, ls, man, migrate, probe, put, release, reopen, restore, retire,
-    run, show, sinks, takeover,
+    run, show, sinks, takeover, unknown,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -81,6 +81,7 @@ enum Command {
     Retire(retire::Args),
     Reopen(reopen::Args),
     Sinks(sinks::Args),
+    Unknown(unknown::Args),
     Restore(restore::Args),
     Keys(keys::Args),
     Doctor(doctor::Args),
@@ -99,6 +100,9 @@ enum Command {
     /// One worker of the demo; the demo itself starts it.
     #[command(hide = true)]
     DemoWorker(demo::WorkerArgs),
+    /// One process of `demo receipts`; the demo itself starts it.
+    #[command(hide = true)]
+    DemoReceipts(demo::PlayerArgs),
     /// Who holds the lease of a worker of the probe; the probe itself starts it.
     #[command(hide = true)]
     ProbeHolder(probe::HolderArgs),
@@ -119,6 +123,7 @@ impl Cli {
         let (verb, done) = match self.command {
             Command::Demo(args) => ("demo", args.run()),
             Command::DemoWorker(args) => ("demo-worker", Ok(args.run())),
+            Command::DemoReceipts(args) => ("demo-receipts", Ok(args.run())),
             Command::RunWatchdog(args) => ("run", Ok(args.run())),
             Command::RunChild(args) => ("run", Ok(args.run())),
             Command::Run(args) => ("run", args.run()),
@@ -133,6 +138,7 @@ impl Cli {
             Command::Retire(args) => ("retire", args.run()),
             Command::Reopen(args) => ("reopen", args.run()),
             Command::Sinks(args) => ("sinks", args.run()),
+            Command::Unknown(args) => ("unknown", args.run()),
             Command::Check(args) => ("check", args.run()),
             Command::Put(args) => ("put", args.run()),
             Command::Restore(args) => ("restore", args.run()),

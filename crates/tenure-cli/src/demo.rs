@@ -4,11 +4,13 @@ mod actor;
 mod check;
 mod ground;
 mod incident;
+mod receipts;
 mod receiver;
 mod report;
 mod timeline;
 mod worker;
 
+pub(crate) use receipts::PlayerArgs;
 pub(crate) use worker::Args as WorkerArgs;
 
 use crate::access::named_authority;
@@ -25,8 +27,10 @@ use tenure::authority::{ClockError, StoreError};
 
 /// What is asked of the demo.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Play it on this authority, in real time and with a ttl of 2 s; without a URL, on the one that TENURE_AUTHORITY or
     /// ./tenure.toml names. It is not disturbed: all names begin with demo/, and are retired at the end.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
@@ -43,9 +47,16 @@ pub(crate) struct Args {
     keep: Option<PathBuf>,
 }
 
+/// What else can be shown.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    Receipts(receipts::Args),
+}
+
 const AFTER_HELP: &str = "\
 Examples:
   tenure demo
+  tenure demo receipts
   tenure demo --authority 'postgres://tenure@db1/jobs'
   TENURE_AUTHORITY='redis://:PASSWORD@cache1' tenure demo --authority";
 
@@ -87,6 +98,9 @@ impl From<DemoError> for Problem {
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
+        if let Some(Other::Receipts(args)) = &self.other {
+            return args.run();
+        }
         // Read first: a file that cannot be compared with costs no run.
         let stored = self.check.as_deref().map(check::Stored::read).transpose()?;
         let ground = match &self.authority {

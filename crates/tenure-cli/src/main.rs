@@ -37,6 +37,7 @@ mod span;
 #[cfg(feature = "postgres")]
 mod sql;
 mod takeover;
+mod unknown;
 
 use clap::Parser;
 use exit::Exit;

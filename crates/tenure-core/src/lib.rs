@@ -31,6 +31,7 @@ pub mod decide;
 pub mod fence;
 pub mod holder;
 pub mod invariants;
+pub mod ledger;
 pub mod operation;
 pub mod record;
 

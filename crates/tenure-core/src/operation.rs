@@ -3,7 +3,37 @@
 //! The epoch says whose turn it is; the operation id says which intent it is. An attempt is keyed by resource,
 //! operation and epoch: L2 speaks of attempts, L4 of operations.
 
+use crate::{Digest, NameError, OperationId};
 use core::fmt;
+
+impl OperationId {
+    /// The id of one intent: this step of this run, with this input. Whoever tries it again, under whatever epoch and in
+    /// whatever process, comes to the same id, and another input is another intent.
+    ///
+    /// It reads `run/step/` and the first 16 hexadecimal digits of the input's digest. A slash within a name is written
+    /// `%2F`, so that no two intents share an id.
+    ///
+    /// # Errors
+    /// [`NameError`] when a name is empty or has control characters, or the two together are too long: shorten them.
+    pub fn for_intent(run: &str, step: &str, input: &Digest) -> Result<Self, NameError> {
+        for (what, name) in [("name of a run", run), ("name of a step", step)] {
+            if name.is_empty() {
+                return Err(NameError::Empty { what });
+            }
+        }
+        let mut id = alloc::format!("{}/{}/", part(run), part(step));
+        for byte in input.0.iter().take(8) {
+            // Writing to a String cannot fail.
+            let _ = fmt::Write::write_fmt(&mut id, format_args!("{byte:02x}"));
+        }
+        Self::new(id)
+    }
+}
+
+/// A name in which no slash is left. A percent sign is escaped as well.
+fn part(name: &str) -> alloc::string::String {
+    name.replace('%', "%25").replace('/', "%2F")
+}
 
 /// Where an attempt stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,3 +1,4 @@
+use crate::ledger::Ledger;
 use crate::{Sink, SinkError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +105,19 @@ impl Opened {
             Self::Postgres(sink) => Arc::new(sink),
             #[cfg(feature = "http-client")]
             Self::Http(sink) => Arc::new(sink),
+        }
+    }
+
+    /// The ledger of calls that the sink keeps.
+    ///
+    /// # Errors
+    /// [`SinkError::NoLedger`] when sinks of this kind keep none. Whether this one does is found out when it is asked.
+    pub fn into_ledger(self) -> Result<Arc<dyn Ledger>, SinkError> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sink) => Ok(Arc::new(sink)),
+            #[allow(unreachable_patterns, reason = "the other kinds may all be switched off")]
+            other => Err(SinkError::NoLedger { place: other.into_sink().id().to_string() }),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod barrier;
 mod generations;
+mod ledger;
 mod listing;
 mod memory;
 mod operations;
@@ -12,6 +13,7 @@ mod races;
 mod tokens;
 mod world;
 
+pub use ledger::{LedgerUnderTest, run_ledger};
 pub use world::answered;
 
 use crate::{Lookup, Sink, SinkError};

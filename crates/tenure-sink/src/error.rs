@@ -67,6 +67,23 @@ pub enum SinkError {
         /// The database or folder.
         place: String,
     },
+    /// The sink is there, but it keeps no ledger of calls.
+    #[error(
+        "{place} has no ledger of calls: install one beside its fence (SqliteLedger::install), or name another sink"
+    )]
+    NoLedger {
+        /// The database or folder.
+        place: String,
+    },
+    /// A commit may be taken back by a power failure, which a mark must not be.
+    #[error(
+        "{place}: this connection commits without waiting for the disk, so that a power failure could take the mark of a \
+         call that was made. Nothing was marked; set PRAGMA synchronous to FULL or EXTRA on it"
+    )]
+    NotDurable {
+        /// The database.
+        place: String,
+    },
     /// It is something else.
     #[error("{place} is not a sink: {why}. Correct the path; the file was left as it is")]
     Foreign {

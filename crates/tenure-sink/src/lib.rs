@@ -11,7 +11,7 @@
 //! * **Not** that a backup that was copied back is noticed. A file carries no history of its own: call
 //!   [`Sink::reopen`] after every restore, before any worker starts.
 //! * **Not** that effects outside the sink's own transaction are covered. A mail sent between the check and the commit
-//!   is sent.
+//!   is sent. What became of such a call is kept in a [`ledger`], which may have to say that nobody knows.
 //! * **Not** that tokens are passwords. Whoever reaches the sink is trusted to show only tokens that it was granted. Where
 //!   that is too much trust, seal signed grants alone (`SignedOnly`, the feature `signed`).
 //!
@@ -44,6 +44,8 @@ pub mod http;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
+pub mod ledger;
+
 mod address;
 mod error;
 mod operation;
@@ -62,4 +64,4 @@ pub use postgres::{PostgresFence, PostgresSink};
 pub use signed::SignedOnly;
 pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{SqliteFence, SqliteSink};
+pub use sqlite::{SqliteFence, SqliteLedger, SqliteSink};

@@ -45,6 +45,7 @@
 
 mod failure;
 mod fence;
+mod ledger;
 mod rows;
 mod savepoint;
 mod schema;
@@ -52,6 +53,7 @@ mod schema;
 pub(crate) mod sqlx;
 
 pub use fence::{Admitted, SqliteFence};
+pub use ledger::SqliteLedger;
 
 use crate::{Answer, Description, Rows, Sink, SinkError};
 use failure::sink_error;
@@ -255,6 +257,25 @@ impl Place {
             row: standing.row,
             floor: standing.namespace.floor,
         })
+    }
+
+    /// Opens the database for reading, or for one transaction.
+    fn existing(&self) -> Result<Connection, SinkError> {
+        self.connect(OpenFlags::empty())
+    }
+
+    /// Runs the caller's part in a transaction of its own, which is rolled back when that refuses.
+    fn transact<T, R>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<Result<T, R>, SinkError>,
+    ) -> Result<Result<T, R>, SinkError> {
+        let connection = self.existing()?;
+        let tx = self.begin(&connection)?;
+        let done = work(&tx)?;
+        if done.is_ok() {
+            tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
+        }
+        Ok(done)
     }
 
     /// Runs one change in a transaction of its own. BEGIN IMMEDIATE waits for whoever has checked an older token.

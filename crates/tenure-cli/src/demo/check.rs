@@ -13,19 +13,42 @@ pub(super) struct Stored {
 
 impl Stored {
     pub(super) fn read(path: &Path) -> Result<Self, DemoError> {
+        let stored = Self::load(path)?;
+        if stored.value.get("scenarios").is_none() && stored.value.get("takeover").is_none() {
+            return Err(DemoError::NoResult {
+                path: path.to_owned(),
+                why: "it has neither \"takeover\" nor \"scenarios\"; `tenure demo --json` prints one".into(),
+            });
+        }
+        Ok(stored)
+    }
+
+    /// The same for a result that is under one key.
+    pub(super) fn read_with(path: &Path, key: &str) -> Result<Self, DemoError> {
+        let stored = Self::load(path)?;
+        if stored.value.get(key).is_none() {
+            let why = format!("it has no {key:?}; `tenure demo receipts --json` prints one");
+            return Err(DemoError::NoResult { path: path.to_owned(), why });
+        }
+        Ok(stored)
+    }
+
+    fn load(path: &Path) -> Result<Self, DemoError> {
         let text = std::fs::read_to_string(path).map_err(|error| DemoError::File { path: path.to_owned(), error })?;
         let no_result = |why: String| DemoError::NoResult { path: path.to_owned(), why };
         let value: Value = serde_json::from_str(&text).map_err(|error| no_result(error.to_string()))?;
-        if value.get("scenarios").is_none() && value.get("takeover").is_none() {
-            return Err(no_result(
-                "it has neither \"takeover\" nor \"scenarios\"; `tenure demo --json` prints one".into(),
-            ));
-        }
         Ok(Self { path: path.to_owned(), value })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Every place at which a fresh result of the same form differs, but for one key.
+    pub(super) fn compared_with(&self, fresh: &Value, leave_out: Option<&str>) -> Vec<String> {
+        let mut found = Vec::new();
+        compare("", &self.value, fresh, leave_out, &mut found);
+        found
     }
 
     /// Every place at which the fresh run differs; empty when there is none.

@@ -13,6 +13,7 @@ const JOB: &str = "nightly";
 struct Scene {
     site: Site,
     out: String,
+    book: String,
     token: String,
     _held: (Tenure, Vec<Lease>),
 }
@@ -29,7 +30,7 @@ enum Json {
 impl Scene {
     fn new() -> Self {
         let site = Site::new();
-        let out = site.files("out");
+        let (out, book) = (site.files("out"), crate::unknown::book(&site));
         let worker = site.worker("alice@db3/4711");
         let mut held = vec![hold(&worker, JOB, &[&out])];
         hold(&worker, "done", &[]).complete("7 files").unwrap();
@@ -37,7 +38,7 @@ impl Scene {
         held.extend(["taken", "released", "left"].map(|resource| hold(&worker, resource, &[&out])));
         site.tenure(&["export", "archive.jsonl"]).ended(0);
         let token = held[0].token().to_string();
-        Self { site, out, token, _held: (worker, held) }
+        Self { site, out, book, token, _held: (worker, held) }
     }
 
     /// Each verb that has `--json`, with its words and its exit status.
@@ -45,14 +46,15 @@ impl Scene {
         let released = self._held.1.iter().find(|lease| lease.token().resource.as_str() == "released");
         let released = released.unwrap().token().to_string();
         let empty = format!("sqlite:{}?create=true", self.site.path("empty.db").display());
-        let out = self.out.as_str();
+        let (out, book) = (self.out.as_str(), self.book.as_str());
         let because = ["--reason", "as a test"];
-        let verbs: [(&str, Vec<&str>, i32, Json); 19] = [
+        let verbs: [(&str, Vec<&str>, i32, Json); 23] = [
             ("run", vec!["--resource", "fresh", "--", "true"], 0, Json::Aside),
             ("check", vec![], 0, Json::One),
             ("put", vec!["--sink", out], 0, Json::One),
             ("probe", vec!["--no-lease", "--pause-after", "1s", "--read", "true", "--", "true"], 2, Json::One),
             ("demo", vec![], 0, Json::One),
+            ("demo receipts", vec!["demo", "receipts"], 0, Json::One),
             ("ls", vec![], 0, Json::One),
             ("show", vec![JOB], 0, Json::One),
             ("history", vec![], 0, Json::Lines),
@@ -63,6 +65,14 @@ impl Scene {
             ("sinks ls", vec!["sinks", JOB, "ls"], 0, Json::One),
             ("sinks remove", [&["sinks", "left", "remove", out][..], &because].concat(), 0, Json::One),
             ("sinks reopen", [&["sinks", JOB, "reopen", out][..], &because].concat(), 0, Json::One),
+            ("unknown ls", vec!["unknown", "ls", "--sink", book], 0, Json::One),
+            ("unknown show", vec!["unknown", "show", "lost", "--sink", book], 0, Json::One),
+            (
+                "unknown resolve",
+                [&["unknown", "resolve", "lost", "--sink", book, "--applied"][..], &because].concat(),
+                0,
+                Json::One,
+            ),
             ("restore", vec!["--learn-only", "--learn-from", out], 0, Json::One),
             ("doctor", vec![], 0, Json::One),
             ("import", vec!["archive.jsonl", "--authority", &empty], 0, Json::One),

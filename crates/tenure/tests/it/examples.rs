@@ -53,8 +53,9 @@ fn run(example: &str, args: &[&str]) -> (Option<i32>, String) {
 fn each_example_says_what_its_page_shows() {
     let page = page();
     let files = std::fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path());
+    // A program of several files has a folder.
     let mut names: Vec<_> = files
-        .filter(|path| path.extension().is_some_and(|kind| kind == "rs"))
+        .filter(|path| path.extension().is_some_and(|kind| kind == "rs") || path.join("main.rs").exists())
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
     names.sort();

@@ -6,6 +6,7 @@
 
 mod explore;
 mod leases;
+mod ledger;
 mod renewal;
 mod restore;
 mod sessions;

@@ -1,0 +1,142 @@
+use super::{Found, Ledgers, find, nothing_of};
+use crate::access::Access;
+use crate::exit::Exit;
+use crate::problem::Problem;
+use crate::reason;
+use crate::screen::{Out, clean};
+use serde_json::json;
+use tenure::blocking::wait_for;
+use tenure::core::operation::Attempt;
+use tenure::core::{Epoch, OperationId, Outcome, Reason, ResourceName};
+use tenure::sink::ledger::{Decision, Refused};
+
+/// Say what became of a call that nobody knew about. It is final, and the ledger keeps who said it and why.
+///
+/// Say --not-applied only when the request cannot arrive any more, and the worker that made the mark is gone: nothing
+/// can take it back, and the next holder makes the call again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// The operation's id.
+    #[arg(value_name = "OP")]
+    operation: OperationId,
+    #[command(flatten)]
+    ledgers: Ledgers,
+    #[command(flatten)]
+    answer: Answer,
+    /// What it ended with, for whoever asks for the same operation again.
+    #[arg(long, value_name = "TEXT", conflicts_with = "not_applied")]
+    outcome: Option<Outcome>,
+    /// Why you know, for whoever reads the ledger.
+    #[arg(long, value_name = "TEXT", value_parser = reason::parse)]
+    reason: Reason,
+    /// Only what was made under this resource, where several have the id.
+    #[arg(long, value_name = "NAME")]
+    resource: Option<ResourceName>,
+    /// Only the attempt of this epoch.
+    #[arg(long, value_name = "N")]
+    epoch: Option<Epoch>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// What became of it.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Answer {
+    /// It took effect.
+    #[arg(long)]
+    applied: bool,
+    /// It took no effect, and never will.
+    #[arg(long)]
+    not_applied: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  tenure unknown resolve order-81/charge/9f2c6e0b1d4a7753 --sink sqlite:/srv/shop.db \\
+    --applied --outcome 'charge 4711' --reason 'in the statement of 3 May'
+  tenure unknown resolve order-81/charge/9f2c6e0b1d4a7753 --sink sqlite:/srv/shop.db \\
+    --not-applied --reason 'the bank refuses keys of yesterday; db3 was switched off'
+
+Exit status:
+  0   resolved, or resolved like that before
+  1   there is no such operation
+  64  several resources have it: name one
+  65  it is known already, and otherwise
+  69  a receiver cannot be reached, or has no ledger
+  75  not now: its holder may still hear the answer";
+
+impl Args {
+    pub(super) fn run(&self) -> Result<Exit, Problem> {
+        let actor = self.access.setup()?.actor()?;
+        let places = self.ledgers.open()?;
+        let mut found = find(&places, &self.operation, self.resource.as_ref())?;
+        found.retain(|one| self.epoch.is_none_or(|only| one.attempt.key.epoch == only));
+        let one = self.choose(&found)?.ok_or_else(|| nothing_of(&self.operation, &places))?;
+        let decision = if self.answer.applied { Decision::Applied(self.outcome.clone()) } else { Decision::NotApplied };
+        let decided = wait_for(one.place.ledger.decide(&one.attempt.key, &decision, &actor, &self.reason))?;
+        let state = decided.map_err(|refused| self.refusal(one, &refused))?;
+        let was_known = one.attempt.state == state;
+        if self.json {
+            let (by, why) = (actor.as_str(), self.reason.as_str());
+            Out::new().json(&json!({
+                "operation": self.operation.as_str(),
+                "resource": one.attempt.key.resource.as_str(),
+                "epoch": one.attempt.key.epoch.get(),
+                "receiver": one.place.name,
+                "state": state.name(),
+                "resolved": !was_known,
+                "by": if was_known { one.attempt.decided_by.as_ref().map_or("", |by| by.as_str()) } else { by },
+                "reason": if was_known { one.attempt.why.as_ref().map_or("", |why| why.as_str()) } else { why },
+            }))?;
+            return Ok(Exit::Success);
+        }
+        let (operation, resource) = (clean(self.operation.as_str()), clean(one.attempt.key.resource.as_str()));
+        let what = match (state, was_known) {
+            (Attempt::NotApplied, false) => "not applied; it may run again under the next epoch",
+            (Attempt::NotApplied, true) => "not applied, as it was said before",
+            (_, false) => "applied; it is not made again",
+            (_, true) => "applied, as it was known before",
+        };
+        let line = format!("{operation} of {resource}, epoch {}: {what}.", one.attempt.key.epoch);
+        Out::new().line(&line)?;
+        Ok(Exit::Success)
+    }
+
+    /// The attempt that is meant: the unknown one, or else the newest.
+    fn choose<'a>(&self, found: &'a [Found<'a>]) -> Result<Option<&'a Found<'a>>, Problem> {
+        let unknown: Vec<_> = found.iter().filter(|one| one.attempt.state == Attempt::Unknown).collect();
+        if let [one, _, ..] = unknown[..] {
+            let places: Vec<_> = unknown
+                .iter()
+                .map(|one| {
+                    format!("{} (epoch {}, at {})", one.attempt.key.resource, one.attempt.key.epoch, one.place.name)
+                })
+                .collect();
+            return Err(Problem::usage(format_args!(
+                "{} is unknown under several: {}. Name one with --resource or --epoch, and with one --sink",
+                one.attempt.key.operation,
+                places.join(", ")
+            )));
+        }
+        Ok(unknown.first().copied().or(found.last()))
+    }
+
+    fn refusal(&self, one: &Found<'_>, refused: &Refused) -> Problem {
+        let key = &one.attempt.key;
+        let exit = match one.attempt.state {
+            Attempt::Intent | Attempt::Sent => Exit::NotAcquired,
+            _ => Exit::Conflict,
+        };
+        let who = one.attempt.decided_by.as_ref().map(|by| format!(", as {by} has said")).unwrap_or_default();
+        let is = one.attempt.state.name();
+        if exit == Exit::Conflict {
+            return Problem::new(exit, format_args!("{key} is {is}{who}: that is final, and nothing was changed"));
+        }
+        Problem::new(exit, format_args!("{key} was left as it is: {refused}"))
+    }
+}
