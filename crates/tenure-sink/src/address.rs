@@ -9,6 +9,8 @@ use tenure_core::fence::Rule;
 use crate::FileSink;
 #[cfg(feature = "sqlite")]
 use crate::SqliteSink;
+#[cfg(feature = "postgres")]
+use crate::PostgresSink;
 #[cfg(any(feature = "file", feature = "sqlite"))]
 use {
     std::path::{Path, PathBuf},
@@ -21,6 +23,7 @@ use {
 /// |---|---|
 /// | `file:FOLDER`, `file:///ABSOLUTE/FOLDER` | the plain files of one folder |
 /// | `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` | the tables of one SQLite file |
+/// | `postgres://USER@HOST:PORT/DATABASE` | the tables of one schema of a PostgreSQL database; `?schema=NAME` unless it is `tenure` |
 ///
 /// Parameters follow a `?` and are separated by `&`, as in `file:/srv/out?create=true&wait=10s`:
 ///
@@ -47,6 +50,10 @@ pub fn connect(url: &str) -> Result<Arc<dyn Sink>, SinkError> {
 /// # Errors
 /// As [`connect`].
 pub fn open(url: &str) -> Result<Opened, SinkError> {
+    // It may hold a password, which no message shows: whatever is wrong with it is said there.
+    if ["postgres:", "postgresql:"].iter().any(|scheme| url.starts_with(scheme)) {
+        return postgres(url);
+    }
     let opened = Address::parse(url).map_err(Wrong::from).and_then(|address| {
         let parameters = Parameters::of(&address)?;
         match address.scheme() {
@@ -61,7 +68,7 @@ pub fn open(url: &str) -> Result<Opened, SinkError> {
     })
 }
 
-const RIGHT: &str = "file:FOLDER or sqlite:PATH (with ?create=true to make the sink)";
+const RIGHT: &str = "file:FOLDER or sqlite:PATH (with ?create=true to make the sink), or postgres://USER@HOST/DATABASE";
 
 /// A sink that was opened by its address.
 #[derive(Clone, Debug)]
@@ -73,6 +80,9 @@ pub enum Opened {
     /// The tables of a SQLite file.
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteSink),
+    /// The tables of a PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresSink),
 }
 
 impl Opened {
@@ -84,6 +94,8 @@ impl Opened {
             Self::File(sink) => Arc::new(sink),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sink) => Arc::new(sink),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(sink) => Arc::new(sink),
         }
     }
 
@@ -138,9 +150,9 @@ impl Parameters {
         for (name, value) in address.parameters() {
             match *name {
                 "id" => all.id = Some(plain(value)?),
-                "rule" => all.rule = rule(value)?,
+                "rule" => all.rule = rule(value).map_err(Wrong::Here)?,
                 "create" => all.create = flag(value)?,
-                "wait" => all.wait = wait(value)?,
+                "wait" => all.wait = bound(span(value)?, value).map_err(Wrong::Here)?,
                 _ => {
                     return Err(Wrong::Here(format!(
                         "a {} sink has no parameter {name:?}; it has id, rule, create, wait",
@@ -153,19 +165,19 @@ impl Parameters {
     }
 }
 
-fn rule(value: &str) -> Result<Rule, Wrong> {
+pub(crate) fn rule(value: &str) -> Result<Rule, String> {
     match value {
         "sealed" => Ok(Rule::Sealed),
         "high-water" => Ok(Rule::HighWater),
-        _ => Err(Wrong::Here(format!("{value:?} is no rule; write sealed or high-water"))),
+        _ => Err(format!("{value:?} is no rule; write sealed or high-water")),
     }
 }
 
-fn wait(value: &str) -> Result<Duration, Wrong> {
-    match span(value)? {
-        span if span <= Duration::from_hours(1) => Ok(span),
-        _ => Err(Wrong::Here(format!("a wait of {value} is too long; give at most 1h"))),
+pub(crate) fn bound(span: Duration, value: &str) -> Result<Duration, String> {
+    if span > Duration::from_hours(1) {
+        return Err(format!("a wait of {value} is too long; give at most 1h"));
     }
+    Ok(span)
 }
 
 #[cfg(feature = "file")]
@@ -192,6 +204,18 @@ fn sqlite(address: &Address<'_>, parameters: Parameters) -> Result<Opened, Wrong
 #[cfg(not(feature = "sqlite"))]
 fn sqlite(_address: &Address<'_>, _parameters: Parameters) -> Result<Opened, Wrong> {
     Err(Wrong::Here("this program was built without the `sqlite` feature".to_owned()))
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str) -> Result<Opened, SinkError> {
+    PostgresSink::at(url).map(Opened::Postgres)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_url: &str) -> Result<Opened, SinkError> {
+    // Without the address: it may hold a password.
+    let why = "this program was built without the `postgres` feature".to_owned();
+    Err(SinkError::Address { url: "postgres:".to_owned(), why })
 }
 
 /// Where the sink is, and under which name it is enrolled.

@@ -17,6 +17,35 @@ pub enum SinkError {
         /// How long this call waited.
         waited: Duration,
     },
+    /// Other transactions hold the sink, and the bounded wait ended. It says which.
+    #[error(
+        "{place} is held by another transaction and did not come free within {} ms; nothing was changed. {by}",
+        waited.as_millis()
+    )]
+    HeldBy {
+        /// The sink.
+        place: String,
+        /// How long this call waited.
+        waited: Duration,
+        /// Who holds it, since when, and what to do about it.
+        by: String,
+    },
+    /// Another transaction was committed in between, which this one cannot see.
+    #[error("the transaction on {place} cannot go on ({why}); nothing of it stands. Roll it back and repeat it")]
+    Repeat {
+        /// The sink.
+        place: String,
+        /// What the server said.
+        why: String,
+    },
+    /// The server does not answer, or takes no writes now.
+    #[error("{place} cannot be reached or used now: {why}. Whether the call was carried out is not known; repeat it")]
+    Unreachable {
+        /// The sink.
+        place: String,
+        /// What happened.
+        why: String,
+    },
     /// The caller's deferred transaction had read before another one wrote, so that it may no longer write.
     #[error(
         "the transaction on {place} began with a read, and another transaction has written since; nothing was changed. \
@@ -161,10 +190,17 @@ impl SinkError {
     /// Whether the same call may succeed by being repeated, without anybody doing anything.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Snapshot { .. })
+        matches!(
+            self,
+            Self::Busy { .. }
+                | Self::HeldBy { .. }
+                | Self::Repeat { .. }
+                | Self::Snapshot { .. }
+                | Self::Unreachable { .. }
+        )
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
     pub(crate) fn schema(place: &str, found: i64, known: i64) -> Self {
         let advice = if found > known {
             "use a newer version of this program"
@@ -174,13 +210,13 @@ impl SinkError {
         Self::Schema { place: place.into(), found, known, advice }
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
     pub(crate) fn corrupt(place: &str, what: impl std::fmt::Display) -> Self {
         Self::Corrupt { place: place.into(), what: what.to_string() }
     }
 
     /// Refuses a rule other than the one a sink was created under.
-    #[cfg(any(feature = "sqlite", feature = "file"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
     pub(crate) fn unless_rule(place: &str, found: &str, wanted: tenure_core::fence::Rule) -> Result<(), Self> {
         if found == wanted.name() {
             return Ok(());

@@ -22,6 +22,7 @@
 //! | sink | where the effect lands | how the step is atomic |
 //! |---|---|---|
 #![cfg_attr(feature = "sqlite", doc = "| [`sqlite`] | the caller's own tables | the caller's own transaction |")]
+#![cfg_attr(feature = "postgres", doc = "| [`postgres`] | the caller's own tables | the caller's own transaction |")]
 #![cfg_attr(feature = "file", doc = "| [`mod@file`] | plain files of one folder | one rename, under a file lock |")]
 //!
 //! [`Rule::Sealed`]: tenure_core::fence::Rule::Sealed
@@ -29,6 +30,8 @@
 
 #[cfg(feature = "file")]
 pub mod file;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -46,6 +49,8 @@ pub use address::{Opened, connect, open};
 pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresFence, PostgresSink};
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
 pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]

@@ -6,6 +6,7 @@ mod conformance_file;
 mod conformance_sqlite;
 mod file_bad_input;
 mod ledger;
+mod postgres;
 mod process;
 mod processes;
 mod sqlite_bad_input;

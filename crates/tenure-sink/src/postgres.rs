@@ -1,0 +1,243 @@
+//! Effects in a PostgreSQL database.
+//!
+//! # What is not guaranteed
+//!
+//! * **A writer that never rests is not ended.** A seal waits for every transaction that has checked an older token. It ends a
+//!   session that does nothing in such a transaction (idle in it, or waiting for a client that does not read) after a third
+//!   of its wait, at most a second; one that runs a statement, or sends one after the other, it waits for, and answers
+//!   [`SinkError::HeldBy`] with its pid when the wait is over. `statement_timeout` bounds the one, PostgreSQL 17's
+//!   `transaction_timeout` the other. It ends nobody when the sink's owner has not the right to (`pg_signal_backend`), and
+//!   nobody when the same token is sealed once more.
+//! * **A volume that was put back** keeps its system identifier and its timeline, and two standbys that were promoted apart
+//!   share theirs: call [`Sink::reopen`] before any worker starts. A promotion, a recovery to an earlier point and a dump
+//!   that was put back into a new schema are noticed; a dump of the data alone is not.
+//! * With `synchronous_commit=off`, or when a standby is promoted that had not received everything, seals that were answered are
+//!   gone. After a promotion the generation is another one, and nothing is admitted until it is sealed anew. Whoever promotes
+//!   has to stop the old primary first: it goes on admitting what it knows.
+//! * **Protected tables** refuse statements, not their owners: who may alter a table may drop its trigger. `DROP`, `ALTER` and
+//!   `DETACH PARTITION` are not statements about rows. See `docs/postgres-sink.md`.
+//! * Effects outside this database are not covered, foreign tables among them.
+//!
+//! # How it works
+//!
+//! The check is a function in the database (`first.sql`), with two doors: SQL for every language, and this one. A writer
+//! takes a shared advisory lock of the resource and then the fence's row `FOR SHARE`; a seal takes the advisory lock alone.
+//! The row keeps a transaction of any isolation level from believing a snapshot that is older than the seal, and the
+//! advisory lock keeps writers that follow each other closely from holding a seal off for ever. The row is not written unless the
+//! token changes. Both locks end with the transaction, so a pooler that gives a connection to each transaction anew is no trouble.
+//!
+//! The generation is the system identifier, the tables' own identity, the timeline and the number of reopenings, and is
+//! read with each check.
+//!
+//! # Who may do what
+//!
+//! Tokens are no passwords, but an Ed25519 signature cannot be verified here: a fence is raised by whoever may call `seal`. Give that
+//! right to the role of the holders' library alone (`SELECT tenure.allow('holder', 'seal')`), and to the roles that write
+//! `SELECT tenure.allow('app', 'write')`: they can then neither seal, nor see a grant that they were not given.
+//!
+//! # How it is used
+//!
+//! ```no_run
+//! # use tenure_core::{SinkId, Token, fence::Rule};
+//! # use tenure_sink::{PostgresFence, PostgresSink};
+//! # async fn work(client: &mut tokio_postgres::Client, token: Token) -> Result<(), Box<dyn std::error::Error>> {
+//! // The takeover seals through this one.
+//! let sink = PostgresSink::open("postgres://holder@db1/shop", SinkId::new("shop")?, Rule::Sealed)?;
+//!
+//! // The worker writes in its own transaction.
+//! let fence = PostgresFence::default();
+//! let tx = client.transaction().await?;
+//! match fence.admit(&tx, &token).await? {
+//!     Ok(_admitted) => {
+//!         tx.execute("UPDATE document SET title = 'new' WHERE id = 7", &[]).await?;
+//!         tx.commit().await?;
+//!     }
+//!     Err(verdict) => println!("refused: {verdict}"), // dropping `tx` rolls it back
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod failure;
+mod fence;
+mod link;
+mod place;
+mod rows;
+mod schema;
+mod tls;
+
+pub use fence::{Admitted, PostgresFence};
+pub use schema::{Migration, migrations, script};
+
+use crate::{Answer, Description, Rows, Sink, SinkError};
+use link::{Parameter, Server, at_home};
+use place::Place;
+use rows::{DESCRIPTION, Read, first};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tenure_core::fence::{Forgetting, Rule, Sealing};
+use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+/// The sealing side of a PostgreSQL database. Cheap to clone. It connects at its first call, and again whenever a connection
+/// is gone: a server that is down is no reason for a worker not to start.
+#[derive(Clone, Debug)]
+pub struct PostgresSink {
+    server: Arc<Server>,
+    id: SinkId,
+}
+
+impl PostgresSink {
+    /// Takes the address of a sink, `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=tenure`. One that is not there is not
+    /// made, unless the address says `create=true`. The rule is this one, whatever the address says.
+    ///
+    /// # Errors
+    /// [`SinkError::Address`] when it makes no sense.
+    pub fn open(url: &str, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
+        let (place, _) = Place::parse(url)?;
+        Ok(Self { server: Arc::new(Server::new(Place { rule, ..place })), id })
+    }
+
+    /// The same, but its first call makes the sink where it is missing.
+    ///
+    /// # Errors
+    /// [`SinkError::Address`] when it makes no sense.
+    pub fn create(url: &str, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
+        let (place, _) = Place::parse(url)?;
+        Ok(Self { server: Arc::new(Server::new(Place { rule, create: true, ..place })), id })
+    }
+
+    /// The sink at an address, under the id and the rule that it says.
+    pub(crate) fn at(url: &str) -> Result<Self, SinkError> {
+        let (place, id) = Place::parse(url)?;
+        let id = id.map_or_else(|| place.usual_id(), Ok)?;
+        Ok(Self { server: Arc::new(Server::new(place)), id })
+    }
+
+    /// The same sink with another bound on waiting for other transactions (5 seconds unless said otherwise).
+    #[must_use]
+    pub fn with_wait(self, wait: Duration) -> Self {
+        let place = Place { wait, ..self.server.place.clone() };
+        Self { server: Arc::new(Server::new(place)), id: self.id }
+    }
+
+    /// The sink's counterpart for the caller's own transactions.
+    ///
+    /// # Errors
+    /// Never for a sink that could be opened.
+    pub fn fence(&self) -> Result<PostgresFence, SinkError> {
+        PostgresFence::in_schema(&self.server.place.schema)
+    }
+
+    /// Connects and looks at the sink, and makes it if that was asked for. Every call does so where it is still to be done.
+    ///
+    /// # Errors
+    /// [`SinkError`]: it cannot be used now; the message says why.
+    pub fn ready(&self) -> Answer<'_, Result<(), SinkError>> {
+        let server = Arc::clone(&self.server);
+        let work = async move { server.ready().await };
+        Box::pin(at_home(&self.server, work))
+    }
+
+    /// Calls a function of the schema, and reads its answer.
+    fn ask<'a, T: Send + 'static>(
+        &'a self,
+        doing: &'static str,
+        columns: &'static str,
+        function: &'static str,
+        parameters: Vec<Parameter>,
+        read: impl FnOnce(&[Row], &str, Rule) -> Result<T, SinkError> + Send + 'static,
+    ) -> Answer<'a, Result<T, SinkError>> {
+        let server = Arc::clone(&self.server);
+        let work = async move {
+            let sql = format!("SELECT {columns} FROM {}.{function}", server.place.schema);
+            let rows = server.ask(doing, &sql, &parameters).await?;
+            read(&rows, &server.place.to_string(), server.place.rule)
+        };
+        Box::pin(at_home(&self.server, work))
+    }
+
+    fn wait_parameter(&self) -> Parameter {
+        (Box::new(i64::try_from(self.server.place.wait.as_millis()).unwrap_or(i64::MAX)), Type::INT8)
+    }
+}
+
+impl Sink for PostgresSink {
+    fn id(&self) -> &SinkId {
+        &self.id
+    }
+
+    fn rule(&self) -> Rule {
+        self.server.place.rule
+    }
+
+    fn describe<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Description, SinkError>> {
+        self.ask("describing", DESCRIPTION, "describe($1)", vec![text(resource.as_str())], rows::description)
+    }
+
+    fn seal<'a>(
+        &'a self,
+        token: &'a Token,
+        generation: &'a Generation,
+        enrolled: &'a BTreeSet<SinkId>,
+    ) -> Answer<'a, Result<Sealing, SinkError>> {
+        if self.rule() == Rule::HighWater {
+            let place = self.server.place.to_string();
+            return Box::pin(async { Err(SinkError::NeverSealed { place }) });
+        }
+        let enrolled: Vec<String> = enrolled.iter().map(ToString::to_string).collect();
+        let parameters: Vec<Parameter> = vec![
+            text(token.resource.as_str()),
+            (Box::new(token.epoch.as_i64()), Type::INT8),
+            text(&token.grant.to_string()),
+            text(generation.as_str()),
+            (Box::new(enrolled), Type::TEXT_ARRAY),
+            self.wait_parameter(),
+        ];
+        self.ask(
+            "sealing",
+            "sealing, epoch, replace(grant_id::text, '-', ''), generation, seal_no, enrolled, floor",
+            "seal($1, $2, $3::uuid, $4, $5, $6 * interval '1 millisecond')",
+            parameters,
+            |rows, place, _| Read { row: first(rows, place)?, place }.sealing(),
+        )
+    }
+
+    fn forget<'a>(&'a self, resource: &'a ResourceName, cut: Epoch) -> Answer<'a, Result<Forgetting, SinkError>> {
+        let parameters: Vec<Parameter> =
+            vec![text(resource.as_str()), (Box::new(cut.as_i64()), Type::INT8), self.wait_parameter()];
+        self.ask(
+            "forgetting",
+            "forgetting, floor, epoch, replace(grant_id::text, '-', '')",
+            "forget($1, $2, $3 * interval '1 millisecond')",
+            parameters,
+            |rows, place, _| Read { row: first(rows, place)?, place }.forgetting(),
+        )
+    }
+
+    fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>> {
+        let most = i32::try_from(limit).unwrap_or(i32::MAX);
+        let parameters: Vec<Parameter> =
+            vec![text(after.map_or("", ResourceName::as_str)), (Box::new(most), Type::INT4)];
+        self.ask("listing", DESCRIPTION, "rows($1, $2)", parameters, move |rows, place, rule| {
+            rows::list(rows, place, rule, limit)
+        })
+    }
+
+    fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
+        let parameters = vec![self.wait_parameter()];
+        self.ask(
+            "reopening",
+            "reopen",
+            "reopen('by a program', $1 * interval '1 millisecond')",
+            parameters,
+            |rows, place, _| Read { row: first(rows, place)?, place }.reopened(),
+        )
+    }
+}
+
+fn text(text: &str) -> Parameter {
+    (Box::new(text.to_owned()), Type::TEXT)
+}

@@ -1,0 +1,843 @@
+-- Tables and functions of a sink, first version. {schema} stands for the sink's schema, {rule} for its rule.
+--
+-- For people as well: SELECT * FROM {schema}.sink_fence shows whose turn it is, {schema}.sink_operation what was applied,
+-- {schema}.sink_journal what operators did. An authority's tables may stand in the same schema.
+--
+-- Functions that change the fence, and those that show a grant, are for whoever made the sink: they are taken away from PUBLIC
+-- at the end, and allow gives them to a role. Whoever writes needs USAGE on the schema, and nothing else.
+
+CREATE TABLE {schema}.sink_migration (
+    number     integer     PRIMARY KEY,
+    name       text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE TABLE {schema}.sink_namespace (
+    single       boolean PRIMARY KEY DEFAULT true CHECK (single),
+    rule         text    NOT NULL CHECK (rule IN ('sealed', 'high-water')),
+    reopen_count bigint  NOT NULL DEFAULT 0 CHECK (reopen_count >= 0),
+    floor        bigint           CHECK (floor > 0)
+);
+
+-- Whether a text is a name: 1 to 512 bytes without control characters.
+CREATE FUNCTION {schema}.sink_is_name(name text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(octet_length(name) BETWEEN 1 AND 512 AND (name COLLATE "C") !~ '[\x01-\x1f\x7f-\x9f]', false)
+$$;
+
+CREATE TABLE {schema}.sink_fence (
+    resource   text COLLATE "C" PRIMARY KEY CHECK ({schema}.sink_is_name(resource)),
+    epoch      bigint      NOT NULL CHECK (epoch > 0),
+    grant_id   uuid        NOT NULL,
+    generation text        NOT NULL, -- in which it was sealed: SERVER:REOPEN_COUNT
+    server     text        NOT NULL, -- the first part of it
+    reopened   boolean     NOT NULL DEFAULT false, -- the sink was reopened since: generation is another one now
+    seal_no    bigint      NOT NULL CHECK (seal_no > 0),
+    enrolled   text[]      NOT NULL,
+    sealed_at  timestamptz NOT NULL DEFAULT clock_timestamp(), -- decides nothing
+    sealed_by  text        NOT NULL,
+    secret     bytea       NOT NULL DEFAULT uuid_send(gen_random_uuid()) -- what marks an admitted token in its transaction
+) WITH (fillfactor = 50);
+
+CREATE TABLE {schema}.sink_operation (
+    resource    text COLLATE "C",
+    operation   text COLLATE "C" CHECK ({schema}.sink_is_name(operation)),
+    epoch       bigint      NOT NULL CHECK (epoch > 0),
+    seal_no     bigint      NOT NULL,
+    digest      bytea       NOT NULL CHECK (octet_length(digest) = 32),
+    state       text        NOT NULL,
+    outcome     text        NOT NULL CHECK (octet_length(outcome) <= 65536),
+    recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- decides nothing
+    PRIMARY KEY (resource, operation)
+);
+
+-- What operators did: reopening, forgetting, protecting, exempting, and each use of an exemption.
+CREATE TABLE {schema}.sink_journal (
+    number  bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    who     text        NOT NULL,
+    event   text        NOT NULL,
+    about   text        NOT NULL,
+    why     text        NOT NULL
+);
+
+CREATE TABLE {schema}.sink_protected (
+    relation regclass    PRIMARY KEY,
+    resource text,                 -- the column; NULL when all rows are of one resource
+    named    text        NOT NULL, -- how the resource's name is made of it, %s stands for the column's value
+    guard    text        NOT NULL, -- the trigger's function
+    since    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    who      text        NOT NULL
+);
+
+CREATE TABLE {schema}.sink_exempt (
+    role  text        PRIMARY KEY,
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    who   text        NOT NULL,
+    why   text        NOT NULL
+);
+
+CREATE TYPE {schema}.sink_description AS (
+    version integer, rule text, generation text, floor bigint, resource text,
+    epoch bigint, grant_id uuid, sealed_generation text, seal_no bigint, enrolled text[], sealed_at timestamptz, sealed_by text
+);
+-- sealed: the row as it is now. wrong-generation: the present one. stale, conflict: epoch and grant of the other token.
+-- below-floor: the floor.
+CREATE TYPE {schema}.sink_sealing AS (
+    sealing text, epoch bigint, grant_id uuid, generation text, seal_no bigint, enrolled text[], floor bigint
+);
+-- forgotten: the floor as it is now. above: epoch and grant of the row, which stays.
+CREATE TYPE {schema}.sink_forgetting AS (forgetting text, floor bigint, epoch bigint, grant_id uuid);
+-- admitted, stale, unsealed, conflict; current is the epoch in the way.
+CREATE TYPE {schema}.sink_judgement AS (verdict text, current bigint, seal_no bigint);
+-- The same, or found: the operation as it was applied before.
+CREATE TYPE {schema}.sink_finding AS (
+    verdict text, current bigint, seal_no bigint, epoch bigint, digest bytea, outcome text
+);
+-- written, replay: the epoch and the outcome with which the operation stands.
+CREATE TYPE {schema}.sink_applied AS (verdict text, epoch bigint, outcome text);
+
+-- Which server this is: a copy on another one, a promotion, a recovery to an earlier point, and a dump that was put back each
+-- make it another. The tables' oid tells a dump; it is kept by VACUUM FULL, TRUNCATE and ALTER TABLE.
+CREATE FUNCTION {schema}.sink_server() RETURNS text LANGUAGE sql VOLATILE AS $$
+    SELECT CASE WHEN NOT pg_is_in_recovery() THEN
+        'postgres:' || (pg_control_system()).system_identifier || ':' || '{schema}.sink_fence'::regclass::oid || ':'
+            || ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
+    END
+$$;
+
+-- What writers of a resource hold together, and a seal alone. Two resources that share a key only wait for each other.
+CREATE FUNCTION {schema}.sink_key(resource text) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT hashtextextended(resource COLLATE "C", '{schema}.sink_fence'::regclass::oid::bigint)
+$$;
+
+-- Who is asking, for people.
+CREATE FUNCTION {schema}.sink_caller() RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('role %s, application "%s"%s',
+        CASE current_setting('role') WHEN 'none' THEN session_user::text ELSE current_setting('role') || ' (' || session_user || ')' END,
+        current_setting('application_name'), ' at ' || host(inet_client_addr()))
+$$;
+
+-- Writes down what an operator does.
+CREATE FUNCTION {schema}.sink_note(_event text, _about text, _why text) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO {schema}.sink_journal (who, event, about, why) VALUES ({schema}.sink_caller(), _event, _about, _why)
+$$;
+
+-- Refuses what cannot be a token.
+CREATE FUNCTION {schema}.sink_expect_token(_resource text, _epoch bigint, _grant_id uuid) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF _epoch IS NULL OR _grant_id IS NULL OR _epoch < 1 OR NOT {schema}.sink_is_name(_resource) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'this is no token: it has a resource, an epoch of at least 1, and a grant',
+            DETAIL = format('resource %s, epoch %s, grant %s', coalesce(quote_literal(_resource), 'NULL'),
+                coalesce(_epoch::text, 'NULL'), CASE WHEN _grant_id IS NULL THEN 'NULL' ELSE 'given' END),
+            HINT = 'A name has 1 to 512 bytes without control characters. Show the token that the authority granted.';
+    END IF;
+END $$;
+
+-- The sessions that hold a key, each in a line for people; with it those that could be ended now: they have done nothing
+-- for _idle, being idle in their transaction or waiting for a client that does not read.
+CREATE FUNCTION {schema}.sink_holders(_key bigint, _idle interval, OUT who text, OUT idle integer[])
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT
+        string_agg(CASE
+            WHEN l.pid IS NULL THEN format('the prepared transaction %s, since %s', quote_literal(p.gid), p.prepared)
+            ELSE format('pid %s (role %s, application "%s"%s), in a transaction since %s, %s since %s', l.pid, a.usename,
+                a.application_name, ' at ' || host(a.client_addr), coalesce(a.xact_start::text, '?'),
+                coalesce(a.state, '?'), coalesce(a.state_change::text, '?'))
+        END, '; ' ORDER BY l.pid),
+        array_agg(l.pid) FILTER (WHERE a.state_change <= clock_timestamp() - _idle
+            AND (a.state LIKE 'idle in transaction%' OR a.state = 'active' AND a.wait_event_type = 'Client'))
+    FROM pg_locks l
+    LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+    LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction
+    WHERE l.locktype = 'advisory' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid() AND l.objsubid = 1
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        AND (l.classid::bigint << 32 | l.objid::bigint) = _key
+$$;
+
+-- Waits until no transaction is open that has checked a token of the resource, and keeps others from checking one until
+-- this transaction ends. Whoever holds it off without doing anything is ended, if the sink's owner has the right to.
+--
+-- Who ends nobody waits all the same.
+CREATE FUNCTION {schema}.sink_take(_resource text, _wait interval, _ends boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = 0 AS $$
+DECLARE
+    key constant bigint := {schema}.sink_key(_resource);
+    patience constant interval := greatest(least('1 second', _wait / 3), '1 millisecond');
+    until constant timestamptz := clock_timestamp() + _wait;
+    turn interval;
+    who text;
+    idle integer[];
+    each integer;
+    missing text := '';
+BEGIN
+    IF pg_try_advisory_xact_lock(key) THEN
+        RETURN;
+    END IF;
+    LOOP
+        turn := least(patience, until - clock_timestamp());
+        EXIT WHEN turn <= '0';
+        BEGIN
+            PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM turn) * 1000))::int::text, true);
+            PERFORM pg_advisory_xact_lock(key);
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            -- Looked at below; the next turn waits again.
+        END;
+        SELECT h.who, h.idle INTO who, idle FROM {schema}.sink_holders(key, patience) h;
+        FOREACH each IN ARRAY CASE WHEN _ends THEN coalesce(idle, '{}') ELSE '{}' END LOOP
+            BEGIN
+                PERFORM pg_terminate_backend(each);
+            EXCEPTION WHEN insufficient_privilege THEN
+                missing := format(' The owner of %s may not end it: GRANT pg_signal_backend TO %s lets it.', '{schema}', current_user);
+            END;
+        END LOOP;
+    END LOOP;
+    -- Whoever was ended just now is gone in a moment.
+    IF pg_try_advisory_xact_lock(key) THEN
+        RETURN;
+    END IF;
+    IF NOT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') THEN
+        missing := missing || format(' The owner of %s may not see what others do: GRANT pg_read_all_stats TO %s lets it.',
+            '{schema}', current_user);
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = '55P03',
+        MESSAGE = format('the fence of %s is held by another transaction, and did not come free within %s ms',
+            quote_literal(_resource), round(extract(epoch FROM _wait) * 1000)),
+        DETAIL = 'Held by ' || coalesce(who, 'nobody any more') || '.',
+        HINT = 'Let it end, or end it: SELECT pg_terminate_backend(PID), ROLLBACK PREPARED GID. Then repeat the call.' || missing;
+END $$;
+
+CREATE FUNCTION {schema}.describe(resource text) RETURNS {schema}.sink_description
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (SELECT max(m.number) FROM {schema}.sink_migration m), n.rule, {schema}.sink_server() || ':' || n.reopen_count, n.floor,
+        f.resource, f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled, f.sealed_at, f.sealed_by
+    FROM {schema}.sink_namespace n LEFT JOIN {schema}.sink_fence f ON f.resource = $1
+$$;
+
+-- The fences after a name, at most as many as asked for; without one, a row without a resource.
+CREATE FUNCTION {schema}.rows(after text DEFAULT '', most integer DEFAULT 1000) RETURNS SETOF {schema}.sink_description
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (SELECT max(m.number) FROM {schema}.sink_migration m), n.rule, {schema}.sink_server() || ':' || n.reopen_count, n.floor,
+        f.resource, f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled, f.sealed_at, f.sealed_by
+    FROM {schema}.sink_namespace n
+    LEFT JOIN (SELECT * FROM {schema}.sink_fence g WHERE g.resource > $1 ORDER BY g.resource LIMIT $2) f ON true
+    ORDER BY f.resource
+$$;
+
+-- Registers a token, if it is not older than what is registered. generation is the one that the authority has bound for it,
+-- as describe showed it; enrolled is all that the caller knows to be enrolled.
+CREATE FUNCTION {schema}.seal(
+    resource text, epoch bigint, grant_id uuid, generation text, enrolled text[] DEFAULT '{}', wait interval DEFAULT '5 seconds'
+) RETURNS {schema}.sink_sealing
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = 0 AS $$
+#variable_conflict use_column
+DECLARE
+    n {schema}.sink_namespace;
+    f {schema}.sink_fence;
+    present text;
+    server text;
+    made {schema}.sink_sealing;
+BEGIN
+    PERFORM {schema}.sink_expect_token(seal.resource, seal.epoch, seal.grant_id);
+    IF '{rule}' = 'high-water' THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN105', MESSAGE = 'this sink is under the rule high-water, which is never sealed',
+            HINT = 'Do not enrol it.';
+    END IF;
+    -- A holder that seals once more ends none of its own transactions.
+    PERFORM {schema}.sink_take(seal.resource, seal.wait, NOT EXISTS (
+        SELECT FROM {schema}.sink_fence f WHERE f.resource = seal.resource AND f.epoch = seal.epoch AND f.grant_id = seal.grant_id));
+    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM seal.wait) * 1000)::int::text, true);
+    -- Locked, so that a reopening or a forgetting that came after this transaction's snapshot is met by an error.
+    SELECT * INTO STRICT n FROM {schema}.sink_namespace FOR SHARE;
+    server := {schema}.sink_server();
+    present := server || ':' || n.reopen_count;
+    IF seal.generation IS DISTINCT FROM present THEN
+        made.sealing := 'wrong-generation'; made.generation := present;
+        RETURN made;
+    END IF;
+    SELECT * INTO f FROM {schema}.sink_fence WHERE resource = seal.resource FOR NO KEY UPDATE;
+    IF NOT FOUND AND seal.epoch <= n.floor THEN
+        made.sealing := 'below-floor'; made.floor := n.floor;
+        RETURN made;
+    END IF;
+    IF f.epoch > seal.epoch OR f.epoch = seal.epoch AND f.grant_id <> seal.grant_id THEN
+        made.sealing := CASE WHEN f.epoch > seal.epoch THEN 'stale' ELSE 'conflict' END;
+        made.epoch := f.epoch; made.grant_id := f.grant_id;
+        RETURN made;
+    END IF;
+    INSERT INTO {schema}.sink_fence AS f (resource, epoch, grant_id, generation, server, seal_no, enrolled, sealed_by)
+    VALUES (seal.resource, seal.epoch, seal.grant_id, present, server, 1,
+        ARRAY(SELECT DISTINCT u COLLATE "C" FROM unnest(seal.enrolled) u ORDER BY 1), {schema}.sink_caller())
+    ON CONFLICT (resource) DO UPDATE SET epoch = excluded.epoch, grant_id = excluded.grant_id,
+        generation = excluded.generation, server = excluded.server, reopened = false, seal_no = f.seal_no + 1,
+        enrolled = ARRAY(SELECT DISTINCT u COLLATE "C" FROM unnest(f.enrolled || excluded.enrolled) u ORDER BY 1),
+        sealed_at = clock_timestamp(), sealed_by = excluded.sealed_by
+    RETURNING 'sealed', f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled, NULL::bigint INTO made;
+    RETURN made;
+END $$;
+
+-- Closes a retired resource for every token at or below the cut, and drops its row unless that lies above.
+CREATE FUNCTION {schema}.forget(resource text, cut bigint, wait interval DEFAULT '5 seconds') RETURNS {schema}.sink_forgetting
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = 0 AS $$
+#variable_conflict use_column
+DECLARE
+    f {schema}.sink_fence;
+    made {schema}.sink_forgetting;
+BEGIN
+    IF forget.cut IS NULL OR forget.cut < 1 OR NOT {schema}.sink_is_name(forget.resource) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'forget takes a resource and a cut of at least 1';
+    END IF;
+    PERFORM {schema}.sink_take(forget.resource, forget.wait, true);
+    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM forget.wait) * 1000)::int::text, true);
+    SELECT * INTO f FROM {schema}.sink_fence WHERE resource = forget.resource FOR UPDATE;
+    IF f.epoch > forget.cut THEN
+        made.forgetting := 'above'; made.epoch := f.epoch; made.grant_id := f.grant_id;
+        RETURN made;
+    END IF;
+    UPDATE {schema}.sink_namespace SET floor = greatest(floor, forget.cut) RETURNING 'forgotten', floor INTO made.forgetting, made.floor;
+    DELETE FROM {schema}.sink_fence WHERE resource = forget.resource;
+    PERFORM {schema}.sink_note('forget', forget.resource, 'up to epoch ' || forget.cut);
+    RETURN made;
+END $$;
+
+-- After a restore that the server cannot notice: nothing counts as sealed any more. Returns the new generation.
+--
+-- Every row is written: a transaction that has checked one is waited for, and one that has only begun meets an error.
+CREATE FUNCTION {schema}.reopen(why text DEFAULT '', wait interval DEFAULT '5 seconds') RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = 0 AS $$
+DECLARE
+    made text;
+BEGIN
+    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM reopen.wait) * 1000)::int::text, true);
+    UPDATE {schema}.sink_namespace SET reopen_count = reopen_count + 1
+    RETURNING {schema}.sink_server() || ':' || reopen_count INTO STRICT made;
+    UPDATE {schema}.sink_fence SET reopened = true;
+    PERFORM {schema}.sink_note('reopen', made, reopen.why);
+    RETURN made;
+END $$;
+
+-- The first write of an epoch under the rule high-water. Whoever would raise the row takes it for itself at once: two who
+-- had it together would each wait for the other.
+CREATE FUNCTION {schema}.sink_raise(_resource text, _epoch bigint, _grant_id uuid) RETURNS {schema}.sink_judgement
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f {schema}.sink_fence;
+    lowest bigint;
+    made {schema}.sink_judgement;
+    here constant text := {schema}.sink_server();
+    present text;
+BEGIN
+    LOOP
+        SELECT * INTO f FROM {schema}.sink_fence WHERE resource = _resource FOR NO KEY UPDATE;
+        IF FOUND THEN
+            made.current := f.epoch;
+            made.seal_no := f.seal_no;
+            IF f.epoch > _epoch THEN
+                made.verdict := 'stale';
+            ELSIF f.epoch = _epoch THEN
+                made.verdict := CASE WHEN f.grant_id = _grant_id THEN 'admitted' ELSE 'conflict' END;
+            ELSE
+                UPDATE {schema}.sink_fence SET epoch = _epoch, grant_id = _grant_id, server = here, reopened = false,
+                    generation = here || ':' || (SELECT n.reopen_count FROM {schema}.sink_namespace n),
+                    seal_no = f.seal_no + 1, sealed_at = clock_timestamp(), sealed_by = {schema}.sink_caller()
+                WHERE resource = _resource;
+                made := ('admitted', _epoch, f.seal_no + 1);
+            END IF;
+            RETURN made;
+        END IF;
+        -- Locked, so that a forgetting that came after this transaction's snapshot is met by an error.
+        SELECT n.floor, here || ':' || n.reopen_count INTO STRICT lowest, present FROM {schema}.sink_namespace n FOR SHARE;
+        IF _epoch <= lowest THEN
+            RETURN ('stale', lowest, NULL)::{schema}.sink_judgement;
+        END IF;
+        INSERT INTO {schema}.sink_fence (resource, epoch, grant_id, generation, server, seal_no, enrolled, sealed_by)
+        VALUES (_resource, _epoch, _grant_id, present, here, 1, '{}', {schema}.sink_caller())
+        ON CONFLICT (resource) DO NOTHING;
+        IF FOUND THEN
+            RETURN ('admitted', _epoch, 1)::{schema}.sink_judgement;
+        END IF;
+    END LOOP;
+END $$;
+
+-- Checks a token, and answers with the verdict. An admitted one stays admitted until this transaction ends: no newer one is
+-- sealed before. Everything that decides stands in the row that is locked, or is the server itself.
+CREATE FUNCTION {schema}.judge(resource text, epoch bigint, grant_id uuid) RETURNS {schema}.sink_judgement
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER {planning} AS $$
+#variable_conflict use_column
+DECLARE
+    f record;
+    lowest bigint;
+    made {schema}.sink_judgement;
+    marks text;
+    mark text;
+BEGIN
+    -- First this, or back-to-back writers would keep a seal waiting; the row as well, or a snapshot would be believed that
+    -- is older than the seal.
+    PERFORM pg_advisory_xact_lock_shared({schema}.sink_key(judge.resource));
+    SELECT f.epoch, f.grant_id, f.server, f.reopened, f.seal_no, f.secret INTO f
+    FROM {schema}.sink_fence f WHERE f.resource = judge.resource AND ('{rule}' = 'sealed' OR f.epoch >= judge.epoch)
+    FOR SHARE;
+    IF f.epoch = judge.epoch AND f.grant_id = judge.grant_id
+        AND ('{rule}' = 'high-water' OR f.server = {schema}.sink_server() AND NOT f.reopened)
+    THEN
+        made := ('admitted', f.epoch, f.seal_no);
+    ELSE
+        PERFORM {schema}.sink_expect_token(judge.resource, judge.epoch, judge.grant_id);
+        IF f.epoch > judge.epoch THEN
+            RETURN ('stale', f.epoch, f.seal_no)::{schema}.sink_judgement;
+        ELSIF f.epoch = judge.epoch AND f.grant_id <> judge.grant_id THEN
+            RETURN ('conflict', f.epoch, f.seal_no)::{schema}.sink_judgement;
+        ELSIF f.epoch IS NOT NULL THEN
+            RETURN ('unsealed', f.epoch, f.seal_no)::{schema}.sink_judgement;
+        ELSIF '{rule}' = 'sealed' THEN
+            SELECT n.floor INTO lowest FROM {schema}.sink_namespace n WHERE n.single AND judge.epoch <= n.floor;
+            RETURN (CASE WHEN FOUND THEN 'stale' ELSE 'unsealed' END, lowest, NULL)::{schema}.sink_judgement;
+        END IF;
+        made := {schema}.sink_raise(judge.resource, judge.epoch, judge.grant_id);
+        IF made.verdict <> 'admitted' THEN
+            RETURN made;
+        END IF;
+        SELECT f.secret INTO f FROM {schema}.sink_fence f WHERE f.resource = judge.resource;
+    END IF;
+    -- The mark by which protected tables know it. It counts in this transaction alone, and only who can read the secret can
+    -- make one.
+    mark := encode(sha256(f.secret || convert_to(pg_current_xact_id()::text, 'UTF8')), 'hex');
+    marks := coalesce(current_setting('tenure.admitted', true), '');
+    IF strpos(marks, mark) = 0 THEN
+        PERFORM set_config('tenure.admitted', marks || mark || ' ', true);
+    END IF;
+    RETURN made;
+END $$;
+
+-- Whether a token of the resource was admitted in this transaction.
+CREATE FUNCTION {schema}.sink_is_admitted(_resource text) RETURNS boolean
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM {schema}.sink_fence f WHERE f.resource = _resource AND strpos(
+        current_setting('tenure.admitted', true),
+        encode(sha256(f.secret || convert_to(pg_current_xact_id()::text, 'UTF8')), 'hex')) > 0)
+$$;
+
+-- Says who is in the way, since when, and what to do next.
+CREATE FUNCTION {schema}.sink_refuse(_verdict text, _resource text, _epoch bigint, _current bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f {schema}.sink_fence;
+    name constant text := quote_literal(_resource);
+    who text;
+BEGIN
+    SELECT * INTO f FROM {schema}.sink_fence WHERE resource = _resource;
+    who := CASE
+        WHEN f.epoch IS NULL AND _current IS NOT NULL THEN format('Epochs up to %s were retired.', _current)
+        WHEN f.epoch IS NULL THEN 'Nothing is registered.'
+        ELSE format('Epoch %s was registered at %s by %s.', f.epoch, f.sealed_at, f.sealed_by)
+    END;
+    IF _verdict = 'stale' THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN101',
+            MESSAGE = format('stale: epoch %s of %s was shown, epoch %s is registered', _epoch, name, _current),
+            DETAIL = who,
+            HINT = 'Roll back and stop this worker: it has lost the resource for good. Whoever acquires it anew gets a higher epoch.';
+    ELSIF _verdict = 'conflict' THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN103',
+            MESSAGE = format('conflict: another grant of epoch %s of %s is registered', _current, name),
+            DETAIL = who,
+            HINT = 'Roll back and stop this worker: the authority has granted this epoch twice, so it has lost its memory. See its history.';
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'TN102',
+        MESSAGE = format('unsealed: epoch %s of %s is not registered here, or not in the present generation', _epoch, name),
+        DETAIL = who,
+        HINT = 'It is no loss. Roll back, bind and seal this token here, and repeat the transaction.';
+END $$;
+
+-- Checks a token, and raises an error unless it is admitted: whoever does not look at an answer goes no further.
+CREATE FUNCTION {schema}.admit(resource text, epoch bigint, grant_id uuid) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made constant {schema}.sink_judgement := {schema}.judge(admit.resource, admit.epoch, admit.grant_id);
+BEGIN
+    IF made.verdict IS DISTINCT FROM 'admitted' THEN
+        PERFORM {schema}.sink_refuse(made.verdict, admit.resource, admit.epoch, made.current);
+    END IF;
+END $$;
+
+-- Checks a token, then looks for an operation. Who claims it is the only one until the transaction ends.
+CREATE FUNCTION {schema}.judge_operation(
+    resource text, epoch bigint, grant_id uuid, operation text, claims boolean
+) RETURNS {schema}.sink_finding
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER {planning} AS $$
+#variable_conflict use_column
+DECLARE
+    made {schema}.sink_finding;
+    judged constant {schema}.sink_judgement := {schema}.judge(judge_operation.resource, judge_operation.epoch, judge_operation.grant_id);
+BEGIN
+    made.verdict := judged.verdict; made.current := judged.current; made.seal_no := judged.seal_no;
+    IF judged.verdict <> 'admitted' THEN
+        RETURN made;
+    END IF;
+    IF NOT {schema}.sink_is_name(judge_operation.operation) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = 'this is no operation id: it has 1 to 512 bytes without control characters';
+    END IF;
+    IF claims THEN
+        PERFORM pg_advisory_xact_lock(hashtextextended(judge_operation.operation COLLATE "C", ~{schema}.sink_key(judge_operation.resource)));
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted')
+        AND '{rule}' = 'high-water'
+    THEN
+        -- An older write that this transaction has waited for is not in its snapshot.
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = 'under the rule high-water, look operations up in a READ COMMITTED transaction: another one cannot see what it has waited for';
+    END IF;
+    SELECT o.epoch, o.digest, o.outcome INTO made.epoch, made.digest, made.outcome
+    FROM {schema}.sink_operation o WHERE o.resource = judge_operation.resource AND o.operation = judge_operation.operation;
+    IF FOUND THEN
+        made.verdict := 'found';
+    END IF;
+    RETURN made;
+END $$;
+
+-- Records an operation whose effect stands with this transaction, in which its token was admitted.
+CREATE FUNCTION {schema}.record(resource text, epoch bigint, seal_no bigint, operation text, digest bytea, outcome text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT {schema}.sink_is_admitted(record.resource) THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN104',
+            MESSAGE = format('no token of %s was admitted in this transaction', quote_literal(record.resource));
+    END IF;
+    INSERT INTO {schema}.sink_operation (resource, operation, epoch, seal_no, digest, state, outcome)
+    VALUES (record.resource, record.operation, record.epoch, record.seal_no, record.digest, 'done', record.outcome);
+END $$;
+
+-- Checks a token, then claims an operation and records it. written: now make the effect, in this transaction. replay: it
+-- stands already, do not make it again. Other content under the same id is an error, and so is a token that is refused.
+CREATE FUNCTION {schema}.apply(
+    resource text, epoch bigint, grant_id uuid, operation text, digest bytea, outcome text DEFAULT ''
+) RETURNS {schema}.sink_applied
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found constant {schema}.sink_finding :=
+        {schema}.judge_operation(apply.resource, apply.epoch, apply.grant_id, apply.operation, true);
+BEGIN
+    IF found.verdict = 'admitted' THEN
+        PERFORM {schema}.record(apply.resource, apply.epoch, found.seal_no, apply.operation, apply.digest, apply.outcome);
+        RETURN ('written', apply.epoch, apply.outcome)::{schema}.sink_applied;
+    ELSIF found.verdict = 'found' AND found.digest = apply.digest THEN
+        RETURN ('replay', found.epoch, found.outcome)::{schema}.sink_applied;
+    ELSIF found.verdict = 'found' THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN103',
+            MESSAGE = format('conflict: the operation %s of %s stands with other content, under epoch %s',
+                quote_literal(apply.operation), quote_literal(apply.resource), found.epoch),
+            DETAIL = format('Its outcome is %s.', quote_literal(left(found.outcome, 200))),
+            HINT = 'Roll back. The same operation id is the same content: give another intent another id.';
+    END IF;
+    PERFORM {schema}.sink_refuse(found.verdict, apply.resource, apply.epoch, found.current);
+END $$;
+
+-- Looks for the effect of an operation, for a token that is admitted: a row, or none. Only for the holder is an absence final.
+CREATE FUNCTION {schema}.lookup(resource text, epoch bigint, grant_id uuid, operation text)
+RETURNS TABLE (applied_in bigint, digest bytea, outcome text)
+LANGUAGE plpgsql VOLATILE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found constant {schema}.sink_finding :=
+        {schema}.judge_operation(lookup.resource, lookup.epoch, lookup.grant_id, lookup.operation, false);
+BEGIN
+    IF found.verdict = 'found' THEN
+        RETURN QUERY SELECT found.epoch, found.digest, found.outcome;
+    ELSIF found.verdict <> 'admitted' THEN
+        PERFORM {schema}.sink_refuse(found.verdict, lookup.resource, lookup.epoch, found.current);
+    END IF;
+END $$;
+
+-- Whether the current role is exempt from protection; each transaction that makes use of it is written down, once for each
+-- table. A member of such a role takes it by SET ROLE: being able to is not enough.
+CREATE FUNCTION {schema}.sink_is_exempt(_table text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    taken constant text := CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END;
+    mark constant text := pg_current_xact_id()::text || ' ' || _table;
+BEGIN
+    IF NOT EXISTS (SELECT FROM {schema}.sink_exempt e WHERE e.role = taken) THEN
+        RETURN false;
+    END IF;
+    -- Whoever sets this to something else is written down more often, or for the table before.
+    IF current_setting('tenure.exempted', true) IS DISTINCT FROM mark THEN
+        PERFORM {schema}.sink_note('exemption used', _table, 'transaction ' || pg_current_xact_id()::text);
+        PERFORM set_config('tenure.exempted', mark, true);
+    END IF;
+    RETURN true;
+END $$;
+
+-- Refuses a write to a protected table, unless the role is exempt.
+CREATE FUNCTION {schema}.sink_expect_exempt(_table text, _resource text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f {schema}.sink_fence;
+BEGIN
+    IF {schema}.sink_is_exempt(_table) THEN
+        RETURN;
+    END IF;
+    SELECT * INTO f FROM {schema}.sink_fence WHERE resource = _resource;
+    RAISE EXCEPTION USING ERRCODE = 'TN104',
+        MESSAGE = format('%s is protected: no token of %s was admitted in this transaction', _table,
+            CASE WHEN _resource IS NULL THEN 'a row''s resource, which is NULL,' ELSE quote_literal(_resource) END),
+        DETAIL = CASE
+            WHEN f.epoch IS NULL THEN 'Nothing is registered for it.'
+            ELSE format('Epoch %s was registered at %s by %s.', f.epoch, f.sealed_at, f.sealed_by)
+        END,
+        HINT = 'Whoever holds the resource begins its transaction with SELECT {schema}.admit(resource, epoch, grant). '
+            'An operator does SET ROLE to an exempt role first; {schema}.exempt makes one.';
+END $$;
+
+-- TRUNCATE takes the rows of every resource.
+CREATE FUNCTION {schema}.sink_guard_truncate() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT {schema}.sink_is_exempt(TG_RELID::regclass::text) THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN104',
+            MESSAGE = format('%s is protected: TRUNCATE takes the rows of every resource', TG_RELID::regclass),
+            HINT = 'Delete the rows of the resource that is held. An operator does SET ROLE to an exempt role first; '
+                '{schema}.exempt makes one.';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Makes the function of a table's trigger. It names the column, so that the column is found once and not for each row. It
+-- belongs to the sink's owner, as whoever protects the table need not.
+CREATE FUNCTION {schema}.sink_make_guard(_relation regclass, _column text, _before text, _after text) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    guard constant text := 'sink_guard_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16);
+    value constant text := CASE
+        WHEN _column IS NULL THEN '%1$L'
+        ELSE '(%1$L || %3$s.%2$I::text || %4$L)'
+    END;
+    old constant text := format(value, _before, _column, 'OLD', _after);
+    new constant text := format(value, _before, _column, 'NEW', _after);
+    -- Whether what was admitted in this transaction is a token of this resource.
+    admitted constant text := 'EXISTS (SELECT FROM {schema}.sink_fence f WHERE f.resource = %s AND '
+        'strpos(marks, encode(sha256(f.secret || xid), ''hex'')) > 0)';
+BEGIN
+    EXECUTE format($guard$
+        CREATE FUNCTION {schema}.%1$I() RETURNS trigger
+        LANGUAGE plpgsql VOLATILE SECURITY DEFINER {planning} AS $body$
+        DECLARE
+            xid constant bytea := convert_to(pg_current_xact_id()::text, 'UTF8');
+            marks constant text := current_setting('tenure.admitted', true);
+        BEGIN
+            IF TG_OP <> 'INSERT' AND (%4$s) IS NOT TRUE THEN
+                PERFORM {schema}.sink_expect_exempt(TG_RELID::regclass::text, %2$s);
+            END IF;
+            IF TG_OP = 'DELETE' THEN
+                RETURN OLD;
+            ELSIF (TG_OP = 'INSERT' OR (%2$s = %3$s) IS NOT TRUE) AND (%5$s) IS NOT TRUE THEN
+                PERFORM {schema}.sink_expect_exempt(TG_RELID::regclass::text, %3$s);
+            END IF;
+            RETURN NEW;
+        END $body$ $guard$, guard, old, new, format(admitted, old), format(admitted, new));
+    RETURN guard;
+END $$;
+
+-- From now on no row of the table is written without an admitted token of its resource, whoever does it. resource is the
+-- column that holds it; named says how its name is made of the value, such as 'tenant-%s'. Without a column all rows belong to
+-- the one resource that named says. Who calls it must own the table. Protecting it once more also covers what was added to it.
+CREATE FUNCTION {schema}.protect(relation regclass, resource text DEFAULT NULL, named text DEFAULT '%s') RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    wrong text;
+    hint text := NULL;
+    before text := split_part(protect.named, '%s', 1);
+    behind text := split_part(protect.named, '%s', 2);
+    kept {schema}.sink_protected;
+    guard text;
+    part regclass;
+BEGIN
+    SELECT CASE
+        WHEN c.oid IS NULL THEN 'there is no such table'
+        WHEN c.relkind NOT IN ('r', 'p') THEN format('%s is no table', protect.relation)
+        WHEN c.relpersistence = 't' THEN format('%s is a temporary table', protect.relation)
+        WHEN c.relnamespace = '{schema}'::regnamespace AND c.relname LIKE 'sink\_%' THEN format('%s is the sink''s own', protect.relation)
+        WHEN protect.named IS NULL OR (length(protect.named) - length(replace(protect.named, '%s', ''))) / 2 <>
+            CASE WHEN protect.resource IS NULL THEN 0 ELSE 1 END
+        THEN format('named is %L, which does not fit: %%s stands once for the column''s value, and without a column not at all',
+            protect.named)
+        WHEN protect.resource IS NULL AND NOT {schema}.sink_is_name(protect.named) THEN 'named is no name of a resource'
+        WHEN protect.resource IS NOT NULL AND a.attname IS NULL THEN
+            format('%s has no column %I', protect.relation, protect.resource)
+        WHEN a.attgenerated <> '' THEN
+            format('the column %I is generated, and is not there yet when a row is checked', protect.resource)
+        WHEN NOT (b.oid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'text'::regtype, 'varchar'::regtype, 'name'::regtype,
+            'uuid'::regtype) OR b.typtype = 'e')
+        THEN format('the column %I is of type %s, which can be written in several ways', protect.resource,
+            format_type(a.atttypid, a.atttypmod))
+    END INTO wrong
+    FROM (SELECT 1) one
+    LEFT JOIN pg_class c ON c.oid = protect.relation
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = protect.resource AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_type t ON t.oid = a.atttypid
+    LEFT JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'it cannot be protected: ' || wrong,
+            HINT = 'Name an ordinary or partitioned table, and a column that is text, varchar, uuid, an integer or an enum.';
+    END IF;
+    kept := {schema}.sink_kept(protect.relation);
+    IF kept.guard IS NOT NULL AND (kept.resource IS DISTINCT FROM protect.resource OR kept.named <> protect.named) THEN
+        RAISE EXCEPTION USING ERRCODE = '55000',
+            MESSAGE = format('%s is protected already, by the column %s named %L', protect.relation, coalesce(kept.resource, '(none)'), kept.named),
+            HINT = 'SELECT {schema}.unprotect(...) first; do both in one transaction.';
+    END IF;
+    IF kept.guard IS NULL THEN
+        guard := {schema}.sink_make_guard(protect.relation, protect.resource, before, behind);
+        -- The last of its kind by name: what others change in a row, they change before. ALWAYS: also where
+        -- session_replication_role is replica.
+        EXECUTE format('CREATE TRIGGER zz_tenure_guard BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION {schema}.%I()',
+            protect.relation, guard);
+        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER zz_tenure_guard', protect.relation);
+        PERFORM {schema}.sink_keep(protect.relation, protect.resource, protect.named, guard);
+    END IF;
+    -- A trigger on TRUNCATE is not handed down to partitions.
+    FOR part IN
+        SELECT t.relid FROM pg_partition_tree(protect.relation) t
+        WHERE NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.relid AND g.tgname = 'zz_tenure_guard_truncate')
+        UNION SELECT protect.relation
+        WHERE NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = protect.relation AND g.tgname = 'zz_tenure_guard_truncate')
+    LOOP
+        EXECUTE format('CREATE TRIGGER zz_tenure_guard_truncate BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION {schema}.sink_guard_truncate()', part);
+        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER zz_tenure_guard_truncate', part);
+    END LOOP;
+    IF EXISTS (SELECT FROM pg_class c JOIN pg_inherits i ON i.inhparent = c.oid WHERE c.oid = protect.relation AND c.relkind = 'r') THEN
+        RAISE WARNING '% has child tables, whose rows are not protected with it: protect each of them', protect.relation;
+    END IF;
+END $$;
+
+-- What is known of a protected table, for those who may not read the sink's own.
+CREATE FUNCTION {schema}.sink_kept(_relation regclass) RETURNS {schema}.sink_protected
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p FROM {schema}.sink_protected p WHERE p.relation = _relation
+$$;
+
+CREATE FUNCTION {schema}.sink_keep(_relation regclass, _resource text, _named text, _guard text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO {schema}.sink_protected (relation, resource, named, guard, who)
+    VALUES (_relation, _resource, _named, _guard, {schema}.sink_caller());
+    PERFORM {schema}.sink_note('protect', _relation::text, format('column %s, named %L', coalesce(_resource, '(none)'), _named));
+END $$;
+
+CREATE FUNCTION {schema}.sink_drop_guard(_relation regclass, _why text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone text;
+BEGIN
+    DELETE FROM {schema}.sink_protected p WHERE p.relation = _relation RETURNING p.guard INTO gone;
+    IF FOUND THEN
+        EXECUTE format('DROP FUNCTION {schema}.%I()', gone);
+        PERFORM {schema}.sink_note('unprotect', _relation::text, _why);
+    END IF;
+END $$;
+
+-- Takes the protection away; true when there was one.
+CREATE FUNCTION {schema}.unprotect(relation regclass, why text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    was constant boolean := ({schema}.sink_kept(unprotect.relation)).guard IS NOT NULL;
+    part regclass;
+BEGIN
+    IF coalesce(unprotect.why, '') = '' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'say why the protection is taken away: it is written down';
+    END IF;
+    EXECUTE format('DROP TRIGGER IF EXISTS zz_tenure_guard ON %s', unprotect.relation);
+    FOR part IN
+        SELECT g.tgrelid FROM pg_trigger g
+        WHERE g.tgname = 'zz_tenure_guard_truncate'
+            AND (g.tgrelid = unprotect.relation OR g.tgrelid IN (SELECT t.relid FROM pg_partition_tree(unprotect.relation) t))
+    LOOP
+        EXECUTE format('DROP TRIGGER zz_tenure_guard_truncate ON %s', part);
+    END LOOP;
+    PERFORM {schema}.sink_drop_guard(unprotect.relation, unprotect.why);
+    RETURN was;
+END $$;
+
+-- The protected tables. whole is false when a trigger of one of them, or of one of its partitions, is missing or switched off:
+-- protect it once more.
+CREATE FUNCTION {schema}.protected()
+RETURNS TABLE (relation regclass, resource text, named text, since timestamptz, who text, whole boolean)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.relation, p.resource, p.named, p.since, p.who, NOT EXISTS (
+        SELECT FROM (SELECT p.relation AS oid UNION SELECT t.relid FROM pg_partition_tree(p.relation) t) part
+        CROSS JOIN (VALUES ('zz_tenure_guard'), ('zz_tenure_guard_truncate')) needed (name)
+        LEFT JOIN pg_trigger g ON g.tgrelid = part.oid AND g.tgname = needed.name AND g.tgenabled = 'A'
+        WHERE g.oid IS NULL)
+    FROM {schema}.sink_protected p
+    ORDER BY p.relation::text
+$$;
+
+-- Whoever has taken this role by SET ROLE, or is it, writes to protected tables without a token; each use is written down.
+CREATE FUNCTION {schema}.exempt(role regrole, why text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name constant text := (SELECT r.rolname FROM pg_roles r WHERE r.oid = exempt.role);
+BEGIN
+    IF coalesce(exempt.why, '') = '' THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'say why the role is exempt: it is written down';
+    END IF;
+    INSERT INTO {schema}.sink_exempt (role, who, why) VALUES (name, {schema}.sink_caller(), exempt.why)
+    ON CONFLICT ON CONSTRAINT sink_exempt_pkey DO UPDATE SET who = excluded.who, why = excluded.why, since = excluded.since;
+    PERFORM {schema}.sink_note('exempt', name, exempt.why);
+END $$;
+
+-- Takes the exemption away; true when there was one.
+CREATE FUNCTION {schema}.unexempt(role name, why text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM {schema}.sink_exempt e WHERE e.role = unexempt.role::text;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM {schema}.sink_note('unexempt', unexempt.role::text, coalesce(unexempt.why, ''));
+    RETURN true;
+END $$;
+
+-- Gives a role the rights for: write (check tokens, apply, look up), seal (what a holder does at a takeover), protect (tables
+-- that it owns), operate (reopen, exempt, read the journal).
+CREATE FUNCTION {schema}.allow(role regrole, what text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    names constant text[] := CASE allow.what
+        WHEN 'write' THEN '{}'
+        WHEN 'seal' THEN '{describe,rows,seal,forget}'
+        WHEN 'protect' THEN '{protect,unprotect,sink_make_guard,sink_keep,sink_drop_guard}'
+        WHEN 'operate' THEN '{describe,rows,reopen,exempt,unexempt}'
+    END;
+    each regprocedure;
+BEGIN
+    IF names IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'a role is allowed to write, seal, protect or operate';
+    END IF;
+    EXECUTE format('GRANT USAGE ON SCHEMA {schema} TO %s', allow.role);
+    FOR each IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = '{schema}'::regnamespace AND p.proname = ANY (names) LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', each, allow.role);
+    END LOOP;
+    IF allow.what = 'operate' THEN
+        EXECUTE format('GRANT SELECT ON {schema}.sink_journal, {schema}.sink_exempt, {schema}.sink_fence, {schema}.sink_operation TO %s', allow.role);
+    END IF;
+END $$;
+
+DO $$
+DECLARE
+    each regprocedure;
+BEGIN
+    -- What writers need stays PUBLIC's: it is closed to those without USAGE on the schema. sink_refuse and sink_is_admitted
+    -- show nothing but an epoch; sink_kept shows what the trigger shows.
+    FOR each IN
+        SELECT p.oid FROM pg_proc p
+        WHERE p.pronamespace = '{schema}'::regnamespace
+            AND (p.proname LIKE 'sink\_%' OR p.proname IN ('describe', 'rows', 'seal', 'forget', 'reopen', 'protect', 'unprotect', 'exempt', 'unexempt', 'allow'))
+            AND p.proname NOT IN ('sink_is_name', 'sink_expect_token', 'sink_is_admitted', 'sink_refuse', 'sink_kept')
+    LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', each);
+    END LOOP;
+END $$;
+
+INSERT INTO {schema}.sink_namespace (rule) VALUES ('{rule}');

@@ -1,0 +1,133 @@
+//! A server that may have forgotten a seal: promoted, put back, restored from a dump.
+
+use super::database::Database;
+use crate::{id, seal, token};
+use std::process::Command;
+use tenure_core::fence::{Rule, Sealing};
+use tenure_core::{Generation, Verdict};
+use tenure_servers::Postgres;
+use tenure_sink::conformance::{SinkUnderTest, answered};
+use tenure_sink::{Sink, SinkError};
+
+fn generation(database: &Database) -> Generation {
+    answered(database.sink.describe(&token(1).resource)).unwrap().generation
+}
+
+/// The newest seal had not arrived at the standby. Without the timeline in the generation its fence would let the old holder
+/// in again.
+#[test]
+fn a_promoted_standby_admits_nothing_until_it_is_sealed() {
+    let server = Postgres::options().unsynced().start();
+    let primary = Database::at(server.url(), Rule::Sealed);
+    assert!(matches!(seal(&primary.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let standby = server.standby();
+    server.wait_for(&standby);
+    let follower = Database::at_standby(standby.url());
+    let error = answered(follower.sink.describe(&token(1).resource)).unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("standby"), "{error}");
+    standby.cut_link();
+    assert!(matches!(seal(&primary.sink, &token(2)), Ok(Sealing::Seal(_))));
+    let before = generation(&primary);
+    server.kill();
+    standby.promote();
+    assert_ne!(generation(&follower), before);
+    assert_eq!(follower.write(&token(1), None, "late").unwrap(), Verdict::Unsealed);
+    assert_eq!(follower.write(&token(2), None, "early").unwrap(), Verdict::Unsealed);
+    assert_eq!(
+        answered(follower.sink.seal(&token(2), &before, &std::collections::BTreeSet::new())).unwrap(),
+        Sealing::WrongGeneration { current: generation(&follower) }
+    );
+    assert!(matches!(seal(&follower.sink, &token(2)), Ok(Sealing::Seal(_))));
+    assert_eq!(follower.write(&token(1), None, "late").unwrap().name(), "stale");
+    assert_eq!(follower.write(&token(2), None, "new").unwrap(), Verdict::Written);
+}
+
+/// An operation whose commit nobody heard of is looked up at the promoted server, which may not have it: the look-up waits
+/// for the seal there.
+#[test]
+fn a_lookup_at_a_promoted_standby_comes_after_its_seal() {
+    let server = Postgres::options().unsynced().start();
+    let primary = Database::at(server.url(), Rule::Sealed);
+    assert!(matches!(seal(&primary.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let standby = server.standby();
+    server.wait_for(&standby);
+    standby.cut_link();
+    let operation = crate::operation("one");
+    assert_eq!(primary.write(&token(1), Some(&operation), "lost").unwrap(), Verdict::Written);
+    server.kill();
+    standby.promote();
+    let follower = Database::at_standby(standby.url());
+    assert_eq!(follower.lookup(&token(1), &operation).unwrap(), Err(Verdict::Unsealed));
+    assert!(matches!(seal(&follower.sink, &token(1)), Ok(Sealing::Seal(_))));
+    assert_eq!(follower.lookup(&token(1), &operation).unwrap(), Ok(tenure_sink::Lookup::Absent));
+    assert_eq!(follower.write(&token(1), Some(&operation), "again").unwrap(), Verdict::Written);
+}
+
+/// A restart is no failover: nothing is forgotten.
+#[test]
+fn a_restart_forgets_nothing() {
+    let server = Postgres::options().unsynced().start();
+    let database = Database::at(server.url(), Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let before = generation(&database);
+    server.kill();
+    server.restart();
+    let after = database.anew();
+    assert_eq!(generation(&after), before);
+    assert_eq!(after.write(&token(1), None, "goes on").unwrap(), Verdict::Written);
+}
+
+/// What the server cannot notice, an operator says.
+#[test]
+fn a_volume_that_was_put_back_needs_a_reopening() {
+    let server = Postgres::options().unsynced().start();
+    let database = Database::at(server.url(), Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let snapshot = server.snapshot();
+    assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
+    server.restore(&snapshot);
+    let database = database.anew();
+    // The old holder would be let in: this is what the guarantee leaves out.
+    assert_eq!(database.write(&token(1), None, "late").unwrap(), Verdict::Written);
+    answered(database.sink.reopen()).unwrap();
+    assert_eq!(database.write(&token(1), None, "later").unwrap(), Verdict::Unsealed);
+    assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
+    assert_eq!(database.write(&token(1), None, "later").unwrap().name(), "stale");
+}
+
+/// A dump carries the fence's rows, of a generation that is not the new tables'.
+#[test]
+fn a_dump_that_was_put_back_admits_nothing_until_it_is_sealed() {
+    let database = Database::create(Rule::Sealed);
+    database.run("SELECT tenure.protect('shop', 'resource')");
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    assert_eq!(database.write(&token(1), None, "a").unwrap(), Verdict::Written);
+    let dump = Command::new("pg_dump").args(["-d", &database.url]).output().unwrap();
+    assert!(dump.status.success(), "{}", String::from_utf8_lossy(&dump.stderr));
+    let target = Postgres::shared().database();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &dump.stdout).unwrap();
+    let load = Command::new("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &target, "-f"]).arg(file.path()).output();
+    let load = load.unwrap();
+    assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
+    let copy = Database::at(target, Rule::Sealed);
+    assert_ne!(generation(&copy), generation(&database));
+    assert_eq!(copy.write(&token(1), None, "late").unwrap(), Verdict::Unsealed);
+    assert!(matches!(seal(&copy.sink, &token(2)), Ok(Sealing::Seal(_))));
+    assert_eq!(copy.write(&token(2), None, "b").unwrap(), Verdict::Written);
+    // And its tables are protected as they were.
+    let said = tenure_servers::postgres::psql(&copy.url, "UPDATE shop SET value = 'x'").unwrap_err();
+    assert!(said.contains("is protected"), "{said}");
+}
+
+/// The rule is for the sink's whole life, and a newer program's sink is left alone.
+#[test]
+fn another_rule_or_another_version_is_refused() {
+    let database = Database::create(Rule::Sealed);
+    let open = |rule| tenure_sink::PostgresSink::open(&database.url, id(), rule).unwrap();
+    let error = answered(open(Rule::HighWater).ready()).unwrap_err();
+    assert!(matches!(error, SinkError::Rule { .. }), "{error}");
+    database.run("INSERT INTO tenure.sink_migration VALUES (99, 'of the future')");
+    let error = answered(open(Rule::Sealed).ready()).unwrap_err();
+    assert!(matches!(error, SinkError::Schema { found: 99, known: 1, .. }), "{error}");
+}

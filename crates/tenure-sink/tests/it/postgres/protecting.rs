@@ -1,0 +1,309 @@
+//! Tables that cannot be written without the token, whoever runs the statement.
+
+use super::database::Database;
+use crate::{id, seal};
+use tenure_core::fence::{Rule, Sealing};
+use tenure_core::{Epoch, GrantId, ResourceName, Token};
+use tenure_servers::postgres::psql;
+
+const GRANT: &str = "00000000000000000000000000000007";
+
+fn of(resource: &str) -> Token {
+    Token { resource: ResourceName::new(resource).unwrap(), epoch: Epoch::FIRST, grant: GrantId::from_bits(7) }
+}
+
+/// A database with a protected table of two tenants, each with a row.
+struct Shop(Database);
+
+impl Shop {
+    fn create(table: &str, protect: &str) -> Self {
+        let database = Database::create(Rule::Sealed);
+        for tenant in ["a", "b"] {
+            assert!(matches!(seal(&database.sink, &of(tenant)), Ok(Sealing::Seal(_))));
+        }
+        let shop = Self(database);
+        shop.done(&format!("{table}; INSERT INTO document VALUES ('a', 1), ('b', 1)"));
+        shop.done(protect);
+        shop
+    }
+
+    fn usual() -> Self {
+        Self::create("CREATE TABLE document (tenant text, n int)", "SELECT tenure.protect('document', 'tenant')")
+    }
+
+    /// Runs a script as psql does; its statements are one transaction.
+    fn psql(&self, sql: &str) -> Result<String, String> {
+        psql(&self.0.url, sql)
+    }
+
+    fn done(&self, sql: &str) -> String {
+        self.psql(sql).unwrap_or_else(|said| panic!("`{sql}`: {said}"))
+    }
+
+    /// With a token of `a`.
+    fn held(&self, sql: &str) -> Result<String, String> {
+        self.psql(&format!("SELECT FROM tenure.admit('a', 1, '{GRANT}'); {sql}"))
+    }
+
+    #[track_caller]
+    fn refused(&self, sql: &str, said: Result<String, String>, part: &str) {
+        let before = self.done("SELECT * FROM document ORDER BY tenant, n");
+        let said = said.expect_err(sql);
+        assert!(said.contains("is protected") && said.contains(part), "`{sql}`: {said}");
+        assert_eq!(self.done("SELECT * FROM document ORDER BY tenant, n"), before, "`{sql}`");
+    }
+}
+
+const WRITES_TO_A: &[&str] = &[
+    "INSERT INTO document VALUES ('a', 2)",
+    "INSERT INTO document SELECT 'a', g FROM generate_series(2, 4) g",
+    "UPDATE document SET n = n + 1 WHERE tenant = 'a'",
+    "DELETE FROM document WHERE tenant = 'a' AND n > 1",
+    "WITH gone AS (DELETE FROM document WHERE tenant = 'a' AND n = 3 RETURNING *) INSERT INTO document SELECT * FROM gone",
+    "MERGE INTO document d USING (VALUES ('a', 9)) v (t, n) ON d.tenant = v.t AND d.n = v.n \
+     WHEN MATCHED THEN UPDATE SET n = 10 WHEN NOT MATCHED THEN INSERT VALUES (v.t, v.n)",
+    "COPY document FROM PROGRAM 'printf \"a\\t5\\n\"'",
+];
+
+#[test]
+fn only_an_admitted_token_of_the_row_s_resource_lets_a_statement_in() {
+    let shop = Shop::usual();
+    for sql in WRITES_TO_A {
+        shop.refused(sql, shop.psql(sql), "no token of 'a' was admitted in this transaction");
+        shop.held(sql).unwrap_or_else(|said| panic!("`{sql}`: {said}"));
+        shop.done("DELETE FROM document WHERE false");
+    }
+    for sql in WRITES_TO_A.iter().map(|sql| sql.replace("'a'", "'b'").replace("\"a", "\"b")) {
+        if !sql.starts_with("DELETE FROM document WHERE tenant = 'b' AND n > 1") && !sql.starts_with("WITH gone") {
+            shop.refused(&sql, shop.held(&sql), "no token of 'b' was admitted in this transaction");
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_move_between_resources_without_both_tokens() {
+    let shop = Shop::usual();
+    for (sql, part) in [
+        ("UPDATE document SET tenant = 'b' WHERE tenant = 'a'", "no token of 'b'"),
+        ("UPDATE document SET tenant = 'a' WHERE tenant = 'b'", "no token of 'b'"),
+        ("UPDATE document SET tenant = NULL WHERE tenant = 'a'", "which is NULL"),
+        ("UPDATE document SET n = 7", "no token of 'b'"),
+    ] {
+        shop.refused(sql, shop.held(sql), part);
+    }
+    let both = format!("SELECT FROM tenure.admit('b', 1, '{GRANT}'); UPDATE document SET tenant = 'b'");
+    shop.held(&both).unwrap();
+    assert_eq!(shop.done("SELECT count(*) FROM document WHERE tenant = 'b'"), "2");
+}
+
+#[test]
+fn truncate_takes_the_rows_of_every_resource() {
+    let shop = Shop::usual();
+    shop.refused("TRUNCATE document", shop.held("TRUNCATE document"), "TRUNCATE takes the rows of every resource");
+}
+
+/// Superusers, owners and replication roles are writers like others.
+#[test]
+fn nobody_is_past_it_by_who_it_is() {
+    let shop = Shop::usual();
+    for before in ["SET session_replication_role = replica", "SET session_replication_role = local", "SET ROLE postgres"] {
+        let sql = format!("{before}; UPDATE document SET n = 5 WHERE tenant = 'a'");
+        shop.refused(&sql, shop.psql(&sql), "no token of 'a'");
+        let sql = format!("{before}; TRUNCATE document");
+        shop.refused(&sql, shop.psql(&sql), "TRUNCATE");
+    }
+}
+
+/// The admission is this transaction's: not that of the one before on the same connection, nor a setting of the session.
+#[test]
+fn what_was_admitted_in_another_transaction_counts_for_nothing() {
+    let shop = Shop::usual();
+    let write = "UPDATE document SET n = 5 WHERE tenant = 'a'";
+    let said = shop.psql(&format!("BEGIN; SELECT FROM tenure.admit('a', 1, '{GRANT}'); COMMIT; {write}"));
+    shop.refused(write, said, "no token of 'a'");
+    // A mark that was read in one transaction and set in another.
+    let said = shop.psql(&format!(
+        "BEGIN; SELECT FROM tenure.admit('a', 1, '{GRANT}'); \
+         CREATE TEMP TABLE mark AS SELECT current_setting('tenure.admitted') AS mark; COMMIT; \
+         SELECT set_config('tenure.admitted', mark, false) FROM mark; {write}"
+    ));
+    shop.refused(write, said, "no token of 'a'");
+    // One that was rolled back to before the check.
+    let said = shop.psql(&format!(
+        "BEGIN; SAVEPOINT s; SELECT FROM tenure.admit('a', 1, '{GRANT}'); ROLLBACK TO s; {write}; COMMIT"
+    ));
+    shop.refused(write, said, "no token of 'a'");
+    // And one from before the check is not spoilt by it.
+    shop.done(&format!(
+        "BEGIN; SELECT FROM tenure.admit('a', 1, '{GRANT}'); SAVEPOINT s; SELECT FROM tenure.admit('b', 1, '{GRANT}'); \
+         ROLLBACK TO s; {write}; COMMIT"
+    ));
+}
+
+#[test]
+fn a_late_writer_is_refused_and_learns_who_holds_it() {
+    let shop = Shop::usual();
+    let next = Token { epoch: Epoch::FIRST.next().unwrap(), ..of("a") };
+    assert!(matches!(seal(&shop.0.sink, &next), Ok(Sealing::Seal(_))));
+    let said = shop.held("UPDATE document SET n = 5 WHERE tenant = 'a'").unwrap_err();
+    for part in ["stale: epoch 1 of 'a' was shown, epoch 2 is registered", "Epoch 2 was registered at", "stop this worker"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+/// What others do to a row before it is written, they do before it is checked.
+#[test]
+fn a_trigger_that_moves_the_row_is_seen() {
+    let shop = Shop::usual();
+    shop.done(
+        "CREATE FUNCTION moves() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.tenant := 'b'; RETURN NEW; END $$; \
+         CREATE TRIGGER moves BEFORE UPDATE ON document FOR EACH ROW EXECUTE FUNCTION moves()",
+    );
+    let sql = "UPDATE document SET n = 5 WHERE tenant = 'a'";
+    shop.refused(sql, shop.held(sql), "no token of 'b'");
+}
+
+#[test]
+fn on_conflict_is_checked_for_both_rows() {
+    let shop = Shop::create(
+        "CREATE TABLE document (tenant text, n int, UNIQUE (n) DEFERRABLE INITIALLY DEFERRED); \
+         CREATE UNIQUE INDEX one ON document ((tenant || n))",
+        "SELECT tenure.protect('document', 'tenant')",
+    );
+    shop.held("INSERT INTO document VALUES ('a', 1) ON CONFLICT ((tenant || n)) DO UPDATE SET n = 9").unwrap();
+    for sql in [
+        "INSERT INTO document VALUES ('b', 1) ON CONFLICT ((tenant || n)) DO UPDATE SET n = 9",
+        "INSERT INTO document VALUES ('b', 1) ON CONFLICT DO NOTHING",
+        "INSERT INTO document VALUES ('a', 9) ON CONFLICT ((tenant || n)) DO UPDATE SET tenant = 'b'",
+    ] {
+        shop.refused(sql, shop.held(sql), "no token of 'b'");
+    }
+}
+
+#[test]
+fn a_foreign_key_that_deletes_is_a_writer_too() {
+    let shop = Shop::create(
+        "CREATE TABLE folder (n int PRIMARY KEY); INSERT INTO folder VALUES (1); \
+         CREATE TABLE document (tenant text, n int REFERENCES folder ON DELETE CASCADE)",
+        "SELECT tenure.protect('document', 'tenant')",
+    );
+    shop.refused("DELETE FROM folder", shop.held("DELETE FROM folder"), "no token of 'b'");
+}
+
+#[test]
+fn partitions_are_covered_also_those_that_come_later() {
+    let shop = Shop::create(
+        "CREATE TABLE document (tenant text, n int) PARTITION BY LIST (tenant); \
+         CREATE TABLE of_a PARTITION OF document FOR VALUES IN ('a') PARTITION BY RANGE (n); \
+         CREATE TABLE of_a_low PARTITION OF of_a FOR VALUES FROM (0) TO (100); \
+         CREATE TABLE of_b PARTITION OF document FOR VALUES IN ('b')",
+        "SELECT tenure.protect('document', 'tenant')",
+    );
+    shop.done("CREATE TABLE of_c PARTITION OF document FOR VALUES IN ('c')");
+    shop.done("CREATE TABLE of_d (n int, dropped int, tenant text); ALTER TABLE of_d DROP dropped");
+    shop.done("ALTER TABLE document ATTACH PARTITION of_d FOR VALUES IN ('d')");
+    for (table, tenant) in [("of_a_low", "a"), ("of_b", "b"), ("of_c", "c"), ("of_d", "d"), ("document", "a")] {
+        for setting in ["origin", "replica"] {
+            let sql = format!(
+                "SET session_replication_role = {setting}; INSERT INTO {table} (tenant, n) VALUES ('{tenant}', 3)"
+            );
+            shop.refused(&sql, shop.psql(&sql), &format!("no token of '{tenant}'"));
+        }
+    }
+    shop.held("INSERT INTO of_a_low VALUES ('a', 3)").unwrap();
+    let moved = "UPDATE document SET tenant = 'b' WHERE tenant = 'a'";
+    shop.refused(moved, shop.held(moved), "no token of 'b'");
+    shop.refused("TRUNCATE of_a_low", shop.held("TRUNCATE of_a_low"), "TRUNCATE");
+    // A trigger on TRUNCATE is not handed down to partitions that come later: that shows, and is made up for.
+    assert_eq!(shop.done("SELECT whole FROM tenure.protected()"), "f");
+    shop.done("SELECT tenure.protect('document', 'tenant')");
+    assert_eq!(shop.done("SELECT whole FROM tenure.protected()"), "t");
+    shop.refused("TRUNCATE of_c", shop.held("TRUNCATE of_c"), "TRUNCATE");
+}
+
+#[test]
+fn the_resource_s_name_may_be_made_of_the_column_or_be_one_for_the_whole_table() {
+    let shop = Shop::create(
+        "CREATE TABLE document (tenant text, n bigint)",
+        "SELECT tenure.protect('document', 'n', named => 'shop ''%s'' of \\ $body$')",
+    );
+    let name = of(r"shop '1' of \ $body$");
+    let sql = "UPDATE document SET n = 1";
+    shop.refused(sql, shop.held(sql), r"no token of E'shop ''1'' of \\ $body$'");
+    assert!(matches!(seal(&shop.0.sink, &name), Ok(Sealing::Seal(_))));
+    shop.done(&format!("SELECT FROM tenure.admit(E'shop ''1'' of \\\\ $body$', 1, '{GRANT}'); {sql}"));
+
+    let shop = Shop::create("CREATE TABLE document (tenant text, n int)", "SELECT tenure.protect('document', named => 'a')");
+    shop.refused("DELETE FROM document", shop.psql("DELETE FROM document"), "no token of 'a'");
+    shop.held("UPDATE document SET tenant = NULL; DELETE FROM document").unwrap();
+}
+
+#[test]
+fn an_operator_is_exempt_by_taking_a_role_and_it_is_written_down() {
+    let shop = Shop::usual();
+    let role = format!("operator_{}", shop.0.url.rsplit('_').next().unwrap());
+    shop.done(&format!("CREATE ROLE {role}; GRANT ALL ON document TO {role}"));
+    let write = "UPDATE document SET n = 5; UPDATE document SET n = 6";
+    let taken = format!("SET ROLE {role}; {write}");
+    shop.refused(&taken, shop.psql(&taken), "no token of 'a'");
+    shop.done(&format!("SELECT tenure.exempt('{role}', 'repairs by hand')"));
+    // Being able to take it is not enough, for a superuser neither.
+    shop.refused(write, shop.psql(write), "no token of 'a'");
+    shop.done(&taken);
+    shop.done(&format!("SET ROLE {role}; TRUNCATE document"));
+    let journal = shop.done("SELECT event, about, who FROM tenure.sink_journal WHERE event LIKE 'exempt%' ORDER BY number");
+    let events: Vec<&str> = journal.lines().map(|line| line.split('|').next().unwrap()).collect();
+    assert_eq!(events, ["exempt", "exemption used", "exemption used"], "{journal}");
+    assert!(journal.contains(&format!("document|role {role} (postgres), application \"psql\"")), "{journal}");
+    assert_eq!(shop.done(&format!("SELECT tenure.unexempt('{role}', 'done')")), "t");
+    let insert = format!("SET ROLE {role}; INSERT INTO document VALUES ('a', 1)");
+    shop.refused(&insert, shop.psql(&insert), "no token of 'a'");
+    shop.done(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}
+
+#[test]
+fn protection_is_taken_away_with_a_reason() {
+    let shop = Shop::usual();
+    let said = shop.psql("SELECT tenure.unprotect('document', '')").unwrap_err();
+    assert!(said.contains("say why"), "{said}");
+    assert_eq!(shop.done("SELECT tenure.unprotect('document', 'moved')"), "t");
+    assert_eq!(shop.done("SELECT tenure.unprotect('document', 'moved')"), "f");
+    shop.done("UPDATE document SET n = 5; TRUNCATE document");
+    assert_eq!(shop.done("SELECT count(*) FROM tenure.protected()"), "0");
+    assert_eq!(shop.done("SELECT why FROM tenure.sink_journal WHERE event = 'unprotect'"), "moved");
+    assert_eq!(shop.done("SELECT count(*) FROM pg_proc WHERE proname ~ '^sink_guard_[0-9a-f]{16}$'"), "0");
+    // And again, under another column.
+    shop.done("SELECT tenure.protect('document', 'n')");
+    let said = shop.psql("SELECT tenure.protect('document', 'tenant')").unwrap_err();
+    assert!(said.contains("is protected already, by the column n"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_protected_is_refused() {
+    let shop = Shop::usual();
+    shop.done(
+        "CREATE VIEW seen AS SELECT * FROM document; CREATE TABLE odd (at timestamptz, x float, made text GENERATED ALWAYS AS \
+         (lower('A')) STORED, ok text); CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN short AS text; \
+         CREATE TABLE typed (m mood, s short, u uuid)",
+    );
+    for (call, part) in [
+        ("'seen', 'tenant'", "is no table"),
+        ("'odd', 'none'", "no column none"),
+        ("'odd', 'at'", "can be written in several ways"),
+        ("'odd', 'x'", "can be written in several ways"),
+        ("'odd', 'made'", "is generated"),
+        ("'odd', 'ok', 'x'", "does not fit"),
+        ("'odd', 'ok', '%s%s'", "does not fit"),
+        ("'odd'", "does not fit"),
+        ("'odd', named => ''", "no name of a resource"),
+        ("'tenure.sink_fence', 'resource'", "the sink''s own".replace("''", "'").as_str()),
+        ("'nowhere', 'x'", "does not exist"),
+    ] {
+        let said = shop.psql(&format!("SELECT tenure.protect({call})")).expect_err(call);
+        assert!(said.contains(part), "{call}: {said}");
+    }
+    for column in ["m", "s", "u"] {
+        shop.done(&format!("SELECT tenure.protect('typed', '{column}'); SELECT tenure.unprotect('typed', 'next')"));
+    }
+    let _ = id();
+}

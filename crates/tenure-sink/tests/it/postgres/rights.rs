@@ -1,0 +1,151 @@
+//! Roles: whoever writes can neither seal, nor see a grant that it was not given, nor forge an admission.
+
+use super::database::Database;
+use crate::{id, seal, token};
+use tenure_core::fence::{Rule, Sealing};
+use tenure_servers::postgres::psql;
+use tenure_sink::conformance::answered;
+use tenure_sink::{PostgresFence, PostgresSink, Sink, SinkError};
+
+/// A sink of `postgres`, and a role that was allowed something.
+struct Roles {
+    database: Database,
+    role: String,
+}
+
+impl Roles {
+    fn create(allowed: &[&str]) -> Self {
+        let database = Database::create(Rule::Sealed);
+        let role = format!("role_{}", database.url.rsplit('_').next().unwrap());
+        database.run(&format!("CREATE ROLE {role} LOGIN; GRANT ALL ON shop TO {role}"));
+        for what in allowed {
+            database.run(&format!("SELECT tenure.allow('{role}', '{what}')"));
+        }
+        assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+        Self { database, role }
+    }
+
+    fn url(&self) -> String {
+        self.database.url.replace("postgres@", &format!("{}@", self.role))
+    }
+
+    fn sink(&self) -> PostgresSink {
+        PostgresSink::open(&self.url(), id(), Rule::Sealed).unwrap()
+    }
+}
+
+impl Drop for Roles {
+    fn drop(&mut self) {
+        // Roles belong to the server, which other tests share.
+        let _ = psql(&self.database.url, &format!("DROP OWNED BY {0}; DROP ROLE {0}", self.role));
+    }
+}
+
+#[test]
+fn a_writer_writes_and_can_do_nothing_else() {
+    let roles = Roles::create(&["write"]);
+    let (url, grant) = (roles.url(), token(1).grant);
+    let write = format!("SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO shop VALUES ('r', 'x')");
+    psql(&url, &write).unwrap();
+    psql(&url, &format!("SELECT FROM tenure.apply('r', 1, '{grant}', 'op', sha256('x'))")).unwrap();
+    psql(&url, &format!("SELECT FROM tenure.lookup('r', 1, '{grant}', 'op')")).unwrap();
+    for sql in [
+        "SELECT tenure.describe('r')",
+        "SELECT tenure.rows()",
+        "SELECT tenure.seal('r', 9, gen_random_uuid(), 'g')",
+        "SELECT tenure.forget('r', 9)",
+        "SELECT tenure.reopen()",
+        "SELECT tenure.exempt('postgres', 'me')",
+        "SELECT tenure.protect('shop', 'resource')",
+        "SELECT tenure.allow('postgres', 'seal')",
+        "SELECT tenure.sink_take('r', '1 s', true)",
+        "SELECT tenure.sink_raise('r', 9, gen_random_uuid())",
+        "SELECT tenure.sink_note('a', 'b', 'c')",
+        "SELECT tenure.sink_is_exempt('shop')",
+        "SELECT * FROM tenure.sink_fence",
+        "UPDATE tenure.sink_fence SET epoch = 9",
+        "SELECT * FROM tenure.sink_namespace",
+        "DELETE FROM tenure.sink_operation",
+    ] {
+        let said = psql(&url, sql).expect_err(sql);
+        assert!(said.contains("permission denied"), "{sql}: {said}");
+    }
+    // Refusals name epochs and no grant.
+    let said = psql(&url, "SELECT tenure.admit('r', 1, gen_random_uuid())").unwrap_err();
+    assert!(said.contains("conflict") && !said.contains(&grant.to_string()), "{said}");
+    // A record needs an admission.
+    let said = psql(&url, "SELECT tenure.record('r', 1, 1, 'forged', sha256('x'), '')").unwrap_err();
+    assert!(said.contains("no token of 'r' was admitted"), "{said}");
+}
+
+#[test]
+fn an_admission_cannot_be_forged_by_a_setting() {
+    let roles = Roles::create(&["write"]);
+    roles.database.run("SELECT tenure.protect('shop', 'resource')");
+    let url = roles.url();
+    for mark in ["r", "r 1", "'' || pg_current_xact_id()", "encode(sha256(convert_to(pg_current_xact_id()::text, 'UTF8')), 'hex')"] {
+        let mark = if mark.contains("pg_") { mark.to_owned() } else { format!("'{mark}'") };
+        for local in ["true", "false"] {
+            let sql = format!(
+                "SELECT set_config('tenure.admitted', {mark}, {local}), set_config('tenure.exempted', \
+                 pg_current_xact_id()::text || ' shop', {local}); INSERT INTO shop VALUES ('r', 'forged')"
+            );
+            let said = psql(&url, &sql).expect_err(&sql);
+            assert!(said.contains("is protected"), "{said}");
+        }
+    }
+    // Nor by functions and operators of one's own that would be found first.
+    let said = psql(
+        &url,
+        "CREATE TEMP TABLE t (x int); CREATE FUNCTION pg_temp.strpos(text, text) RETURNS int LANGUAGE sql AS 'SELECT 1'; \
+         SET search_path = pg_temp, pg_catalog; INSERT INTO public.shop VALUES ('r', 'forged')",
+    );
+    assert!(said.as_ref().is_err_and(|said| said.contains("is protected")), "{said:?}");
+}
+
+/// Nothing of the schema need be open to who writes only protected tables without a token: it is refused with the reason.
+#[test]
+fn a_stranger_is_refused_with_the_reason() {
+    let roles = Roles::create(&[]);
+    roles.database.run("SELECT tenure.protect('shop', 'resource')");
+    let said = psql(&roles.url(), "INSERT INTO shop VALUES ('r', 'x')").unwrap_err();
+    assert!(said.contains("is protected") && said.contains("SELECT tenure.admit"), "{said}");
+}
+
+#[test]
+fn missing_rights_are_named_with_what_gives_them() {
+    let roles = Roles::create(&[]);
+    let error = seal(&roles.sink(), &token(2)).unwrap_err();
+    assert!(matches!(error, SinkError::NotWritable { .. }) && !error.is_transient(), "{error:?}");
+    let advice = format!("SELECT tenure.allow('{}', 'seal')", roles.role);
+    assert!(error.to_string().contains(&advice), "{error}");
+    let fence = PostgresFence::default();
+    let checked = roles.database.runtime.block_on(async {
+        let mut client = super::database::connect(&roles.url()).await;
+        let tx = client.transaction().await.unwrap();
+        fence.admit(&tx, &token(1)).await.map(|verdict| verdict.map(drop))
+    });
+    let error = checked.unwrap_err();
+    assert!(error.to_string().contains("tenure.allow(ROLE, 'write')"), "{error}");
+    roles.database.run(&advice);
+    assert!(matches!(seal(&roles.sink(), &token(2)), Ok(Sealing::Seal(_))));
+    assert!(matches!(answered(roles.sink().reopen()), Err(SinkError::NotWritable { .. })));
+    roles.database.run(&format!("SELECT tenure.allow('{}', 'operate')", roles.role));
+    answered(roles.sink().reopen()).unwrap();
+}
+
+/// Who owns a table protects it, without owning the sink.
+#[test]
+fn an_owner_of_a_table_protects_it() {
+    let roles = Roles::create(&["write", "protect"]);
+    roles.database.run(&format!("CREATE SCHEMA theirs AUTHORIZATION {}", roles.role));
+    let url = roles.url();
+    psql(&url, "CREATE TABLE theirs.t (r text); SELECT tenure.protect('theirs.t', 'r')").unwrap();
+    let said = psql(&url, "INSERT INTO theirs.t VALUES ('r')").unwrap_err();
+    assert!(said.contains("theirs.t is protected"), "{said}");
+    let grant = token(1).grant;
+    psql(&url, &format!("SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO theirs.t VALUES ('r')")).unwrap();
+    let said = psql(&url, "SELECT tenure.protect('shop', 'resource')").unwrap_err();
+    assert!(said.contains("must be owner") || said.contains("permission denied"), "{said}");
+    assert_eq!(psql(&url, "SELECT tenure.unprotect('theirs.t', 'done')").as_deref(), Ok("t"));
+}

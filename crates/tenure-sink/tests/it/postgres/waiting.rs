@@ -1,0 +1,151 @@
+//! A seal and those who hold it up: it is bounded, it ends whoever does nothing, and it says who is left.
+
+use super::database::{Database, Open, connect};
+use crate::{id, seal, token};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tenure_core::Verdict;
+use tenure_core::fence::{Rule, Sealing};
+use tenure_servers::Postgres;
+use tenure_sink::conformance::{Held, SinkUnderTest};
+use tenure_sink::{PostgresFence, PostgresSink, SinkError};
+
+/// A real process, stopped inside its transaction, and woken up when everything is over.
+#[test]
+fn a_stopped_process_does_not_hold_a_seal_off() {
+    let database = Database::create(Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let mut psql = Command::new("psql")
+        .args(["-XAtq", "-d", &database.url])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = psql.stdin.take().unwrap();
+    let grant = token(1).grant;
+    writeln!(input, "BEGIN; SELECT 'checked' FROM tenure.admit('r', 1, '{grant}');").unwrap();
+    let mut said = String::new();
+    BufReader::new(psql.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said.trim(), "checked");
+    let process = rustix::process::Pid::from_child(&psql);
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    let sealed = seal(&database.sink, &token(2));
+    assert!(matches!(sealed, Ok(Sealing::Seal(_))), "{sealed:?}");
+    assert_eq!(database.write(&token(2), None, "new").unwrap(), Verdict::Written);
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    // It may be gone by now.
+    let _ = writeln!(input, "INSERT INTO shop VALUES ('late', 'late'); COMMIT;");
+    drop(input);
+    let output = psql.wait_with_output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(complaint.contains("terminating connection"), "{complaint}");
+    assert_eq!(database.value(&tenure_core::ResourceName::new("late").unwrap()), None);
+    assert_eq!(database.value(&token(2).resource).as_deref(), Some("new"));
+}
+
+/// A session that works is waited for, and named when that takes too long. Nothing is sealed then.
+#[test]
+fn a_session_that_works_is_named() {
+    let database = Database::create(Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let mut client = database.connect();
+    let (pid, error) = database.runtime.block_on(async {
+        client.batch_execute("SET application_name = 'nightly'").await.unwrap();
+        let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let tx = client.transaction().await.unwrap();
+        let _ = PostgresFence::default().admit(&tx, &token(1)).await.unwrap().unwrap();
+        let sink = database.sink.clone();
+        let sealing = database.runtime.handle().spawn_blocking(move || seal(&sink, &token(2)));
+        // It works for longer than the seal waits.
+        let working = async {
+            while !sealing.is_finished() {
+                tx.batch_execute("SELECT pg_sleep(0.05)").await.unwrap();
+            }
+        };
+        working.await;
+        tx.commit().await.unwrap();
+        (pid, sealing.await.unwrap().unwrap_err())
+    });
+    assert!(error.is_transient(), "{error}");
+    assert!(matches!(error, SinkError::HeldBy { .. }), "{error:?}");
+    let message = error.to_string();
+    for part in [&format!("pid {pid} "), "application \"nightly\"", "held by another transaction", "pg_terminate_backend"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(database.write(&token(1), None, "goes on").unwrap(), Verdict::Written);
+    assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
+}
+
+/// A holder that seals its own token once more (its sink was reopened, or it enrols another one) does not end its own work.
+#[test]
+fn sealing_the_same_token_ends_nobody() {
+    let database = Database::create(Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let held = Box::new(Open::begin(&database, &token(1)));
+    assert!(matches!(seal(&database.sink, &token(1)), Err(SinkError::HeldBy { .. })));
+    assert_eq!(held.finish("still there"), Ok(Verdict::Written));
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    assert_eq!(database.value(&token(1).resource).as_deref(), Some("still there"));
+}
+
+/// The owner of the sink may see and end only its own sessions: it says so, and what would let it.
+#[test]
+fn whoever_may_not_end_a_session_says_so() {
+    let database = Database::create(Rule::Sealed);
+    // Roles belong to the server, which other tests share.
+    let name = format!("owner_{}", database.url.rsplit('_').next().unwrap());
+    database.run(&format!(
+        "CREATE ROLE {name} LOGIN; CREATE SCHEMA own AUTHORIZATION {name}; GRANT CREATE ON DATABASE {} TO {name}",
+        database.url.rsplit('/').next().unwrap()
+    ));
+    let url = format!("{}?schema=own", database.url.replace("postgres@", &format!("{name}@")));
+    let sink = PostgresSink::create(&url, id(), Rule::Sealed).unwrap().with_wait(Duration::from_millis(300));
+    assert!(matches!(seal(&sink, &token(1)), Ok(Sealing::Seal(_))));
+    let fence = PostgresFence::in_schema("own").unwrap();
+    let mut client = database.connect();
+    database.runtime.block_on(async {
+        let tx = client.transaction().await.unwrap();
+        let _ = fence.admit(&tx, &token(1)).await.unwrap().unwrap();
+        let sealing = database.runtime.handle().spawn_blocking(move || seal(&sink, &token(2)));
+        let message = sealing.await.unwrap().unwrap_err().to_string();
+        assert!(message.contains(&format!("GRANT pg_read_all_stats TO {name}")), "{message}");
+        tx.commit().await.unwrap();
+    });
+    // It is cleaned up only here: the server is shared.
+    database.run(&format!("DROP OWNED BY {name}; DROP ROLE {name}"));
+}
+
+/// It holds its locks without a session that could be ended.
+#[test]
+fn a_prepared_transaction_is_named() {
+    let server = Postgres::options().unsynced().conf("max_prepared_transactions = 5").start();
+    let database = Database::at(server.database(), Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let grant = token(1).grant;
+    database.run(&format!("BEGIN; SELECT tenure.admit('r', 1, '{grant}'); PREPARE TRANSACTION 'the ''one'''"));
+    let message = seal(&database.sink, &token(2)).unwrap_err().to_string();
+    assert!(message.contains("the prepared transaction 'the ''one'''") && message.contains("ROLLBACK PREPARED"), "{message}");
+    database.run("ROLLBACK PREPARED 'the ''one'''");
+    assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
+}
+
+/// The server is stopped where it is: the call ends all the same.
+#[test]
+fn a_server_that_does_not_answer_is_an_error_in_time() {
+    let server = Postgres::options().unsynced().start();
+    let database = Database::at(server.database(), Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    server.pause();
+    let sealed = seal(&database.sink, &token(2));
+    server.resume();
+    let error = sealed.unwrap_err();
+    assert!(matches!(error, SinkError::Unreachable { .. }) && error.is_transient(), "{error}");
+    // Connections that were given up are made anew.
+    assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
+    server.restart();
+    let again = (0..20).find_map(|_| seal(&database.sink, &token(2)).ok());
+    assert!(matches!(again, Some(Sealing::Seal(_))), "{again:?}");
+    database.runtime.block_on(async { drop(connect(&database.url).await) });
+}
