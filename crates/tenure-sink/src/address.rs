@@ -7,10 +7,10 @@ use tenure_core::fence::Rule;
 
 #[cfg(feature = "file")]
 use crate::FileSink;
-#[cfg(feature = "sqlite")]
-use crate::SqliteSink;
 #[cfg(feature = "postgres")]
 use crate::PostgresSink;
+#[cfg(feature = "sqlite")]
+use crate::SqliteSink;
 #[cfg(any(feature = "file", feature = "sqlite"))]
 use {
     std::path::{Path, PathBuf},
@@ -107,6 +107,8 @@ impl Opened {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sink) => Ok(Arc::new(sink)),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(sink) => Ok(Arc::new(sink)),
             #[allow(unreachable_patterns, reason = "the other kinds may all be switched off")]
             other => Err(SinkError::NoLedger { place: other.into_sink().id().to_string() }),
         }

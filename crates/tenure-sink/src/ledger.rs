@@ -26,7 +26,9 @@
 //! ```
 //!
 //! The worker writes through its store's own type, inside its own transactions:
-#![cfg_attr(feature = "sqlite", doc = "[`SqliteLedger`](crate::SqliteLedger).")]
+#![cfg_attr(feature = "sqlite", doc = "[`SqliteLedger`](crate::SqliteLedger),")]
+#![cfg_attr(feature = "postgres", doc = "[`PostgresLedger`](crate::PostgresLedger).")]
+//!
 //! Whoever takes over, and whoever looks, uses [`Ledger`]. [`reconcile`] asks the probes.
 //!
 //! The judgement is [`tenure_core::ledger`]'s.
@@ -39,7 +41,7 @@ pub use reconcile::{Reconciled, reconcile};
 
 use crate::{Answer, SinkError};
 use std::fmt;
-use tenure_core::ledger::{Looked, Unheard};
+use tenure_core::ledger::{Intending, Looked, Unheard};
 use tenure_core::operation::Attempt;
 use tenure_core::{
     Actor, Digest, Epoch, OperationId, Outcome, OwnerName, Reason, ResourceName, SinkId, Token, Verdict,
@@ -89,6 +91,18 @@ pub enum Intended {
         /// How that attempt ended.
         state: Attempt,
     },
+}
+
+impl From<Intending> for Intended {
+    fn from(judged: Intending) -> Self {
+        match judged {
+            Intending::Write | Intending::Standing => Self::Written,
+            Intending::Effective { epoch, outcome } => Self::Effective { epoch, outcome },
+            Intending::Conflict { current } => Self::Conflict { current },
+            Intending::Unsettled { epoch, state } => Self::Unsettled { epoch, state },
+            Intending::Over { state } => Self::Over { state },
+        }
+    }
 }
 
 /// Why there was no effect, when the call's failure proves it. A timeout, a reset or a broken connection proves nothing:
@@ -146,7 +160,7 @@ pub struct Marked {
 }
 
 impl Marked {
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) const fn new(key: AttemptKey) -> Self {
         Self { key }
     }
@@ -250,7 +264,8 @@ pub enum Decision {
 /// 6. **Over is over.** `failed` and `not-applied` are final (L2), and so are `done` and `applied`.
 /// 7. **Once.** An operation that took effect, or may have, is not begun again (L4). Other content under its id is a conflict.
 /// 8. **Listing.** `list` shows each attempt once, in the order of its keys, with whoever made it and the age of its state.
-/// 9. **Nobody is refused for a name.** Every valid name, digest and text comes back as it was given.
+/// 9. **Whole.** Every valid name and digest comes back as it was given, and so does every text, unless it is refused by name
+///    because the store cannot keep it.
 pub trait Ledger: Send + Sync + fmt::Debug {
     /// The name of the sink in whose store it is kept.
     fn id(&self) -> &SinkId;

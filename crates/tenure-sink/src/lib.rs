@@ -49,9 +49,9 @@ pub use address::{Opened, connect, open};
 pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
-#[cfg(feature = "postgres")]
-pub use postgres::{PostgresFence, PostgresSink};
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresFence, PostgresLedger, PostgresSink};
 pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteFence, SqliteLedger, SqliteSink};

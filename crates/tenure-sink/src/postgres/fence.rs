@@ -172,7 +172,9 @@ impl Statements {
         };
         Self {
             place: format!("schema {schema}"),
-            rights: format!("let the sink's owner run: SELECT {schema}.allow(ROLE, 'write'), with the role that writes"),
+            rights: format!(
+                "let the sink's owner run: SELECT {schema}.allow(ROLE, 'write'), with the role that writes"
+            ),
             judge: format!("SELECT verdict, current, seal_no FROM {schema}.judge($1, $2, $3::uuid)"),
             find: find(false),
             claim: find(true),

@@ -6,7 +6,7 @@ use std::process::Command;
 use tenure_core::fence::{Rule, Sealing};
 use tenure_core::{ResourceName, Verdict};
 use tenure_servers::postgres::psql;
-use tenure_servers::{Postgres, PgBouncer};
+use tenure_servers::{PgBouncer, Postgres};
 use tenure_sink::conformance::{SinkUnderTest, answered};
 use tenure_sink::{PostgresSink, Sink};
 
@@ -28,7 +28,8 @@ fn the_script_makes_the_sink_that_a_program_opens() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), script).unwrap();
     let run = || {
-        let done = Command::new("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &url, "-f"]).arg(file.path()).output();
+        let done =
+            Command::new("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &url, "-f"]).arg(file.path()).output();
         done.unwrap()
     };
     let first = run();

@@ -106,7 +106,9 @@ fn truncate_takes_the_rows_of_every_resource() {
 #[test]
 fn nobody_is_past_it_by_who_it_is() {
     let shop = Shop::usual();
-    for before in ["SET session_replication_role = replica", "SET session_replication_role = local", "SET ROLE postgres"] {
+    for before in
+        ["SET session_replication_role = replica", "SET session_replication_role = local", "SET ROLE postgres"]
+    {
         let sql = format!("{before}; UPDATE document SET n = 5 WHERE tenant = 'a'");
         shop.refused(&sql, shop.psql(&sql), "no token of 'a'");
         let sql = format!("{before}; TRUNCATE document");
@@ -146,7 +148,9 @@ fn a_late_writer_is_refused_and_learns_who_holds_it() {
     let next = Token { epoch: Epoch::FIRST.next().unwrap(), ..of("a") };
     assert!(matches!(seal(&shop.0.sink, &next), Ok(Sealing::Seal(_))));
     let said = shop.held("UPDATE document SET n = 5 WHERE tenant = 'a'").unwrap_err();
-    for part in ["stale: epoch 1 of 'a' was shown, epoch 2 is registered", "Epoch 2 was registered at", "stop this worker"] {
+    for part in
+        ["stale: epoch 1 of 'a' was shown, epoch 2 is registered", "Epoch 2 was registered at", "stop this worker"]
+    {
         assert!(said.contains(part), "{said}");
     }
 }
@@ -233,7 +237,8 @@ fn the_resource_s_name_may_be_made_of_the_column_or_be_one_for_the_whole_table()
     assert!(matches!(seal(&shop.0.sink, &name), Ok(Sealing::Seal(_))));
     shop.done(&format!("SELECT FROM tenure.admit(E'shop ''1'' of \\\\ $body$', 1, '{GRANT}'); {sql}"));
 
-    let shop = Shop::create("CREATE TABLE document (tenant text, n int)", "SELECT tenure.protect('document', named => 'a')");
+    let shop =
+        Shop::create("CREATE TABLE document (tenant text, n int)", "SELECT tenure.protect('document', named => 'a')");
     shop.refused("DELETE FROM document", shop.psql("DELETE FROM document"), "no token of 'a'");
     shop.held("UPDATE document SET tenant = NULL; DELETE FROM document").unwrap();
 }
@@ -251,7 +256,8 @@ fn an_operator_is_exempt_by_taking_a_role_and_it_is_written_down() {
     shop.refused(write, shop.psql(write), "no token of 'a'");
     shop.done(&taken);
     shop.done(&format!("SET ROLE {role}; TRUNCATE document"));
-    let journal = shop.done("SELECT event, about, who FROM tenure.sink_journal WHERE event LIKE 'exempt%' ORDER BY number");
+    let journal =
+        shop.done("SELECT event, about, who FROM tenure.sink_journal WHERE event LIKE 'exempt%' ORDER BY number");
     let events: Vec<&str> = journal.lines().map(|line| line.split('|').next().unwrap()).collect();
     assert_eq!(events, ["exempt", "exemption used", "exemption used"], "{journal}");
     assert!(journal.contains(&format!("document|role {role} (postgres), application \"psql\"")), "{journal}");
