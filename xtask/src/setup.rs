@@ -82,6 +82,13 @@ pub fn needs() -> Vec<Need> {
             by_hand: "apt-get install --yes postgresql (as root)",
         },
         Need {
+            what: "a Python with psycopg2",
+            why: "the test of the PostgreSQL sink by a Python program",
+            probe: Call::new("/usr/bin/python3", &["-c", "import psycopg2"]),
+            debian: &["python3", "python3-psycopg2"],
+            by_hand: "apt-get install --yes python3-psycopg2 (as root)",
+        },
+        Need {
             what: "PgBouncer",
             why: "the tests of the PostgreSQL store behind a pooler",
             probe: Call::new("sh", &["-c", "PATH=$PATH:/usr/sbin pgbouncer --version"]),

@@ -34,6 +34,8 @@ pub mod file;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlx")]
+pub mod sqlx;
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -65,6 +65,8 @@ mod link;
 mod place;
 mod rows;
 mod schema;
+#[cfg(feature = "sqlx")]
+pub(crate) mod sqlx;
 mod tls;
 
 pub use fence::{Admitted, PostgresFence};

@@ -49,6 +49,8 @@ mod ledger;
 mod rows;
 mod savepoint;
 mod schema;
+#[cfg(feature = "sqlx")]
+pub(crate) mod sqlx;
 
 pub use fence::{Admitted, SqliteFence};
 pub use ledger::SqliteLedger;

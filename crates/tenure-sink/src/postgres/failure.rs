@@ -42,16 +42,13 @@ pub(super) fn explained(at: &Where<'_>, error: &Error) -> SinkError {
             false => SinkError::corrupt(at.place, chained(error)),
         };
     };
-    refusal(
-        at,
-        &Said {
-            code: said.code().code(),
-            message: said.message(),
-            detail: said.detail(),
-            hint: said.hint(),
-            constraint: said.constraint(),
-        },
-    )
+    refusal(at, &Said {
+        code: said.code().code(),
+        message: said.message(),
+        detail: said.detail(),
+        hint: said.hint(),
+        constraint: said.constraint(),
+    })
 }
 
 /// Explains what the server said.

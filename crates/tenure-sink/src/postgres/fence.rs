@@ -25,10 +25,10 @@ pub(super) struct Statements {
     /// How the sink is called in messages.
     pub(super) place: String,
     pub(super) rights: String,
-    pub(super) judge: String,
-    pub(super) find: String,
-    pub(super) claim: String,
-    pub(super) record: String,
+    pub(super) judge: Arc<str>,
+    pub(super) find: Arc<str>,
+    pub(super) claim: Arc<str>,
+    pub(super) record: Arc<str>,
 }
 
 /// The proof that a token was admitted in this transaction. Nobody can seal a newer one until the transaction ends.
@@ -172,13 +172,11 @@ impl Statements {
         };
         Self {
             place: format!("schema {schema}"),
-            rights: format!(
-                "let the sink's owner run: SELECT {schema}.allow(ROLE, 'write'), with the role that writes"
-            ),
-            judge: format!("SELECT verdict, current, seal_no FROM {schema}.judge($1, $2, $3::uuid)"),
-            find: find(false),
-            claim: find(true),
-            record: format!("SELECT {schema}.record($1, $2, $3, $4, $5, $6)"),
+            rights: format!("let the sink's owner run: SELECT {schema}.allow(ROLE, 'write'), with the role that writes"),
+            judge: format!("SELECT verdict, current, seal_no FROM {schema}.judge($1, $2, $3::uuid)").into(),
+            find: find(false).into(),
+            claim: find(true).into(),
+            record: format!("SELECT {schema}.record($1, $2, $3, $4, $5, $6)").into(),
         }
     }
 

@@ -151,7 +151,9 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
             AND (a.state LIKE 'idle in transaction%' OR a.state = 'active' AND a.wait_event_type = 'Client'))
     FROM pg_locks l
     LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-    LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction
+    LEFT JOIN pg_locks t ON l.pid IS NULL AND t.pid IS NULL AND t.locktype = 'transactionid' AND t.granted
+        AND t.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts p ON p.transaction = t.transactionid
     WHERE l.locktype = 'advisory' AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid() AND l.objsubid = 1
         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
         AND (l.classid::bigint << 32 | l.objid::bigint) = _key
@@ -620,7 +622,7 @@ DECLARE
 BEGIN
     EXECUTE format($guard$
         CREATE FUNCTION {schema}.%1$I() RETURNS trigger
-        LANGUAGE plpgsql VOLATILE SECURITY DEFINER {planning} AS $body$
+        LANGUAGE plpgsql VOLATILE SECURITY DEFINER {planning} AS $%1$s$
         DECLARE
             xid constant bytea := convert_to(pg_current_xact_id()::text, 'UTF8');
             marks constant text := current_setting('tenure.admitted', true);
@@ -634,7 +636,7 @@ BEGIN
                 PERFORM {schema}.sink_expect_exempt(TG_RELID::regclass::text, %3$s);
             END IF;
             RETURN NEW;
-        END $body$ $guard$, guard, old, new, format(admitted, old), format(admitted, new));
+        END $%1$s$ $guard$, guard, old, new, format(admitted, old), format(admitted, new));
     RETURN guard;
 END $$;
 
@@ -834,7 +836,7 @@ BEGIN
         SELECT p.oid FROM pg_proc p
         WHERE p.pronamespace = '{schema}'::regnamespace
             AND (p.proname LIKE 'sink\_%' OR p.proname IN ('describe', 'rows', 'seal', 'forget', 'reopen', 'protect', 'unprotect', 'exempt', 'unexempt', 'allow'))
-            AND p.proname NOT IN ('sink_is_name', 'sink_expect_token', 'sink_is_admitted', 'sink_refuse', 'sink_kept')
+            AND p.proname NOT IN ('sink_is_name', 'sink_expect_token', 'sink_is_admitted', 'sink_refuse', 'sink_kept', 'sink_guard_truncate')
     LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', each);
     END LOOP;

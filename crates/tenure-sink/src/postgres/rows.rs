@@ -116,9 +116,7 @@ impl<'a> Read<'a> {
 #[derive(Debug)]
 pub(super) enum Answered {
     /// The token is admitted, and the operation, if one was asked for, is not there.
-    Admitted {
-        seal_no: u64,
-    },
+    Admitted { seal_no: u64 },
     /// The token is admitted, and the operation was applied before.
     Found(Found),
     /// The token is refused.

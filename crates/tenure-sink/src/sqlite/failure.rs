@@ -46,6 +46,21 @@ pub(super) fn named_error(place: &str, waited: Duration, doing: &'static str, er
     }
 }
 
+/// The same, of another driver, which gives the extended code and the words.
+#[cfg(feature = "sqlx")]
+pub(super) fn explained(place: &str, doing: &'static str, code: Option<i32>, why: &str) -> SinkError {
+    match code {
+        Some(code) if code == ffi::SQLITE_ERROR && why.contains("no such table") => {
+            SinkError::NotInstalled { place: place.to_owned() }
+        }
+        Some(code) => {
+            let error = Error::SqliteFailure(ffi::Error::new(code), Some(why.to_owned()));
+            named_error(place, Duration::ZERO, doing, &error)
+        }
+        None => SinkError::Failed { place: place.to_owned(), doing, why: why.to_owned() },
+    }
+}
+
 /// Explains a failed opening, before there is a connection.
 pub(super) fn open_error(place: &str, error: &Error) -> SinkError {
     named_error(place, Duration::ZERO, "opening", error)

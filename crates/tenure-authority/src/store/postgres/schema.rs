@@ -147,10 +147,11 @@ enum Found {
     Other,
 }
 
+/// The tables of a sink (`sink_…`) may stand in the same schema, and are nobody else's.
 async fn found(client: &Client, place: &Place) -> Result<Found, StoreError> {
     let failed = |error: tokio_postgres::Error| fault(place, &error).into_error();
     let sql = "SELECT n.oid IS NOT NULL, n.oid IS NOT NULL AND has_schema_privilege(n.oid, 'USAGE'), \
-               (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid), \
+               (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname NOT LIKE 'sink\\_%'), \
                (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('migration', 'meta')), \
                current_setting('server_encoding'), current_setting('server_version_num')::int \
                FROM (SELECT 1) one LEFT JOIN pg_namespace n ON n.nspname = $1";

@@ -2,10 +2,7 @@ use super::*;
 
 fn said(code: &str) -> SinkError {
     let at = Where { place: "schema tenure", doing: "sealing", waited: Duration::from_secs(5), rights: "ask for it" };
-    refusal(
-        &at,
-        &Said { code, message: "words", detail: Some("Held by pid 7."), hint: Some("End it."), constraint: None },
-    )
+    refusal(&at, &Said { code, message: "words", detail: Some("Held by pid 7."), hint: Some("End it."), constraint: None })
 }
 
 #[test]

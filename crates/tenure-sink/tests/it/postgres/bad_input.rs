@@ -46,10 +46,7 @@ fn what_is_no_token_is_an_error_and_moves_nothing() {
         (format!("tenure.apply('r', 1, '{grant}', NULL, sha256(''))"), "no operation id"),
         (format!("tenure.apply('r', 1, '{grant}', 'op', '\\x00')"), "sink_operation_digest_check"),
         (format!("tenure.apply('r', 1, '{grant}', 'op', NULL)"), "null value in column"),
-        (
-            format!("tenure.apply('r', 1, '{grant}', 'op', sha256(''), repeat('x', 65537))"),
-            "sink_operation_outcome_check",
-        ),
+        (format!("tenure.apply('r', 1, '{grant}', 'op', sha256(''), repeat('x', 65537))"), "sink_operation_outcome_check"),
         ("tenure.exempt('nobody_at_all', 'x')".to_owned(), "does not exist"),
     ];
     for (call, part) in cases {
@@ -79,11 +76,7 @@ fn odd_names_are_names() {
 fn the_largest_epoch_is_an_epoch() {
     let database = sealed();
     let largest = Token { epoch: Epoch::new(Epoch::MAX_VALUE).unwrap(), ..token(1) };
-    assert_eq!(
-        database.write(&largest, None, "x").unwrap(),
-        Verdict::Unsealed,
-        "shouting a large number moved the fence"
-    );
+    assert_eq!(database.write(&largest, None, "x").unwrap(), Verdict::Unsealed, "shouting a large number moved the fence");
     assert_eq!(database.write(&token(1), None, "a").unwrap(), Verdict::Written);
 }
 
@@ -188,7 +181,7 @@ fn an_address_without_a_server_is_transient_and_one_with_a_wrong_name_is_not() {
     let nobody = PostgresSink::open("postgres://postgres@127.0.0.1:1/shop", id(), Rule::Sealed).unwrap();
     let error = answered(nobody.ready()).unwrap_err();
     assert!(matches!(error, SinkError::Unreachable { .. }) && error.is_transient(), "{error}");
-    let url = Postgres::shared().url().replace("/postgres", "/no_such_database");
+    let url = format!("postgres://postgres@127.0.0.1:{}/no_such_database", Postgres::shared().port());
     let error = answered(PostgresSink::create(&url, id(), Rule::Sealed).unwrap().ready()).unwrap_err();
     assert!(matches!(error, SinkError::Missing { .. }), "{error}");
 }

@@ -6,9 +6,9 @@ use std::process::Command;
 use tenure_core::fence::{Rule, Sealing};
 use tenure_core::{ResourceName, Verdict};
 use tenure_servers::postgres::psql;
-use tenure_servers::{PgBouncer, Postgres};
+use tenure_servers::{Postgres, PgBouncer};
 use tenure_sink::conformance::{SinkUnderTest, answered};
-use tenure_sink::{PostgresSink, Sink};
+use tenure_sink::PostgresSink;
 
 /// Debian's, which has the driver that its packages bring.
 const PYTHON: &str = "/usr/bin/python3";
@@ -28,8 +28,7 @@ fn the_script_makes_the_sink_that_a_program_opens() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), script).unwrap();
     let run = || {
-        let done =
-            Command::new("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &url, "-f"]).arg(file.path()).output();
+        let done = Command::new("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &url, "-f"]).arg(file.path()).output();
         done.unwrap()
     };
     let first = run();

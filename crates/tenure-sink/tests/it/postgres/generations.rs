@@ -107,8 +107,7 @@ fn a_dump_that_was_put_back_admits_nothing_until_it_is_sealed() {
     let target = Postgres::shared().database();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &dump.stdout).unwrap();
-    let load =
-        Command::new("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &target, "-f"]).arg(file.path()).output();
+    let load = Command::new("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &target, "-f"]).arg(file.path()).output();
     let load = load.unwrap();
     assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
     let copy = Database::at(target, Rule::Sealed);

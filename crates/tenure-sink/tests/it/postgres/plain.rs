@@ -337,10 +337,7 @@ impl Sink for PlainSink {
         self.ask(sql, |rows| {
             let all: Vec<_> = rows.iter().map(|row| description(row)).collect();
             let floor = all.first().and_then(|(_, described)| described.floor);
-            Rows {
-                rows: all.into_iter().filter_map(|(name, described)| Some((name?, described.row?))).collect(),
-                floor,
-            }
+            Rows { rows: all.into_iter().filter_map(|(name, described)| Some((name?, described.row?))).collect(), floor }
         })
     }
 

@@ -58,8 +58,8 @@ const WRITES_TO_A: &[&str] = &[
     "INSERT INTO document VALUES ('a', 2)",
     "INSERT INTO document SELECT 'a', g FROM generate_series(2, 4) g",
     "UPDATE document SET n = n + 1 WHERE tenant = 'a'",
-    "DELETE FROM document WHERE tenant = 'a' AND n > 1",
     "WITH gone AS (DELETE FROM document WHERE tenant = 'a' AND n = 3 RETURNING *) INSERT INTO document SELECT * FROM gone",
+    "DELETE FROM document WHERE tenant = 'a' AND n > 1",
     "MERGE INTO document d USING (VALUES ('a', 9)) v (t, n) ON d.tenant = v.t AND d.n = v.n \
      WHEN MATCHED THEN UPDATE SET n = 10 WHEN NOT MATCHED THEN INSERT VALUES (v.t, v.n)",
     "COPY document FROM PROGRAM 'printf \"a\\t5\\n\"'",
@@ -106,9 +106,7 @@ fn truncate_takes_the_rows_of_every_resource() {
 #[test]
 fn nobody_is_past_it_by_who_it_is() {
     let shop = Shop::usual();
-    for before in
-        ["SET session_replication_role = replica", "SET session_replication_role = local", "SET ROLE postgres"]
-    {
+    for before in ["SET session_replication_role = replica", "SET session_replication_role = local", "SET ROLE postgres"] {
         let sql = format!("{before}; UPDATE document SET n = 5 WHERE tenant = 'a'");
         shop.refused(&sql, shop.psql(&sql), "no token of 'a'");
         let sql = format!("{before}; TRUNCATE document");
@@ -148,9 +146,7 @@ fn a_late_writer_is_refused_and_learns_who_holds_it() {
     let next = Token { epoch: Epoch::FIRST.next().unwrap(), ..of("a") };
     assert!(matches!(seal(&shop.0.sink, &next), Ok(Sealing::Seal(_))));
     let said = shop.held("UPDATE document SET n = 5 WHERE tenant = 'a'").unwrap_err();
-    for part in
-        ["stale: epoch 1 of 'a' was shown, epoch 2 is registered", "Epoch 2 was registered at", "stop this worker"]
-    {
+    for part in ["stale: epoch 1 of 'a' was shown, epoch 2 is registered", "Epoch 2 was registered at", "stop this worker"] {
         assert!(said.contains(part), "{said}");
     }
 }
@@ -170,8 +166,7 @@ fn a_trigger_that_moves_the_row_is_seen() {
 #[test]
 fn on_conflict_is_checked_for_both_rows() {
     let shop = Shop::create(
-        "CREATE TABLE document (tenant text, n int, UNIQUE (n) DEFERRABLE INITIALLY DEFERRED); \
-         CREATE UNIQUE INDEX one ON document ((tenant || n))",
+        "CREATE TABLE document (tenant text, n int); CREATE UNIQUE INDEX one ON document ((tenant || n))",
         "SELECT tenure.protect('document', 'tenant')",
     );
     shop.held("INSERT INTO document VALUES ('a', 1) ON CONFLICT ((tenant || n)) DO UPDATE SET n = 9").unwrap();
@@ -237,8 +232,7 @@ fn the_resource_s_name_may_be_made_of_the_column_or_be_one_for_the_whole_table()
     assert!(matches!(seal(&shop.0.sink, &name), Ok(Sealing::Seal(_))));
     shop.done(&format!("SELECT FROM tenure.admit(E'shop ''1'' of \\\\ $body$', 1, '{GRANT}'); {sql}"));
 
-    let shop =
-        Shop::create("CREATE TABLE document (tenant text, n int)", "SELECT tenure.protect('document', named => 'a')");
+    let shop = Shop::create("CREATE TABLE document (tenant text, n int)", "SELECT tenure.protect('document', named => 'a')");
     shop.refused("DELETE FROM document", shop.psql("DELETE FROM document"), "no token of 'a'");
     shop.held("UPDATE document SET tenant = NULL; DELETE FROM document").unwrap();
 }
@@ -256,8 +250,7 @@ fn an_operator_is_exempt_by_taking_a_role_and_it_is_written_down() {
     shop.refused(write, shop.psql(write), "no token of 'a'");
     shop.done(&taken);
     shop.done(&format!("SET ROLE {role}; TRUNCATE document"));
-    let journal =
-        shop.done("SELECT event, about, who FROM tenure.sink_journal WHERE event LIKE 'exempt%' ORDER BY number");
+    let journal = shop.done("SELECT event, about, who FROM tenure.sink_journal WHERE event LIKE 'exempt%' ORDER BY number");
     let events: Vec<&str> = journal.lines().map(|line| line.split('|').next().unwrap()).collect();
     assert_eq!(events, ["exempt", "exemption used", "exemption used"], "{journal}");
     assert!(journal.contains(&format!("document|role {role} (postgres), application \"psql\"")), "{journal}");
@@ -289,12 +282,12 @@ fn what_cannot_be_protected_is_refused() {
     let shop = Shop::usual();
     shop.done(
         "CREATE VIEW seen AS SELECT * FROM document; CREATE TABLE odd (at timestamptz, x float, made text GENERATED ALWAYS AS \
-         (lower('A')) STORED, ok text); CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN short AS text; \
+         ('A') STORED, ok text); CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN short AS text; \
          CREATE TABLE typed (m mood, s short, u uuid)",
     );
     for (call, part) in [
         ("'seen', 'tenant'", "is no table"),
-        ("'odd', 'none'", "no column none"),
+        ("'odd', 'nix'", "no column nix"),
         ("'odd', 'at'", "can be written in several ways"),
         ("'odd', 'x'", "can be written in several ways"),
         ("'odd', 'made'", "is generated"),

@@ -83,12 +83,7 @@ fn an_admission_cannot_be_forged_by_a_setting() {
     let roles = Roles::create(&["write"]);
     roles.database.run("SELECT tenure.protect('shop', 'resource')");
     let url = roles.url();
-    for mark in [
-        "r",
-        "r 1",
-        "'' || pg_current_xact_id()",
-        "encode(sha256(convert_to(pg_current_xact_id()::text, 'UTF8')), 'hex')",
-    ] {
+    for mark in ["r", "r 1", "'' || pg_current_xact_id()", "encode(sha256(convert_to(pg_current_xact_id()::text, 'UTF8')), 'hex')"] {
         let mark = if mark.contains("pg_") { mark.to_owned() } else { format!("'{mark}'") };
         for local in ["true", "false"] {
             let sql = format!(

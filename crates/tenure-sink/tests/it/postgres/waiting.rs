@@ -71,9 +71,7 @@ fn a_session_that_works_is_named() {
     assert!(error.is_transient(), "{error}");
     assert!(matches!(error, SinkError::HeldBy { .. }), "{error:?}");
     let message = error.to_string();
-    for part in
-        [&format!("pid {pid} "), "application \"nightly\"", "held by another transaction", "pg_terminate_backend"]
-    {
+    for part in [&format!("pid {pid} "), "application \"nightly\"", "held by another transaction", "pg_terminate_backend"] {
         assert!(message.contains(part), "{part}: {message}");
     }
     assert_eq!(database.write(&token(1), None, "goes on").unwrap(), Verdict::Written);
@@ -128,10 +126,7 @@ fn a_prepared_transaction_is_named() {
     let grant = token(1).grant;
     database.run(&format!("BEGIN; SELECT tenure.admit('r', 1, '{grant}'); PREPARE TRANSACTION 'the ''one'''"));
     let message = seal(&database.sink, &token(2)).unwrap_err().to_string();
-    assert!(
-        message.contains("the prepared transaction 'the ''one'''") && message.contains("ROLLBACK PREPARED"),
-        "{message}"
-    );
+    assert!(message.contains("the prepared transaction 'the ''one'''") && message.contains("ROLLBACK PREPARED"), "{message}");
     database.run("ROLLBACK PREPARED 'the ''one'''");
     assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
 }
