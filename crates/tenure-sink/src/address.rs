@@ -116,6 +116,8 @@ impl Opened {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sink) => Ok(Arc::new(sink)),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(sink) => Ok(Arc::new(sink)),
             #[allow(unreachable_patterns, reason = "the other kinds may all be switched off")]
             other => Err(SinkError::NoLedger { place: other.into_sink().id().to_string() }),
         }

@@ -26,7 +26,9 @@
 //! ```
 //!
 //! The worker writes through its store's own type, inside its own transactions:
-#![cfg_attr(feature = "sqlite", doc = "[`SqliteLedger`](crate::SqliteLedger).")]
+#![cfg_attr(feature = "sqlite", doc = "[`SqliteLedger`](crate::SqliteLedger),")]
+#![cfg_attr(feature = "postgres", doc = "[`PostgresLedger`](crate::PostgresLedger).")]
+//!
 //! Whoever takes over, and whoever looks, uses [`Ledger`]. [`reconcile`] asks the probes.
 //!
 //! The judgement is [`tenure_core::ledger`]'s.
@@ -39,7 +41,7 @@ pub use reconcile::{Reconciled, reconcile};
 
 use crate::{Answer, SinkError};
 use std::fmt;
-use tenure_core::ledger::{Looked, Unheard};
+use tenure_core::ledger::{Intending, Looked, Unheard};
 use tenure_core::operation::Attempt;
 use tenure_core::{
     Actor, Digest, Epoch, OperationId, Outcome, OwnerName, Reason, ResourceName, SinkId, Token, Verdict,
@@ -89,6 +91,18 @@ pub enum Intended {
         /// How that attempt ended.
         state: Attempt,
     },
+}
+
+impl From<Intending> for Intended {
+    fn from(judged: Intending) -> Self {
+        match judged {
+            Intending::Write | Intending::Standing => Self::Written,
+            Intending::Effective { epoch, outcome } => Self::Effective { epoch, outcome },
+            Intending::Conflict { current } => Self::Conflict { current },
+            Intending::Unsettled { epoch, state } => Self::Unsettled { epoch, state },
+            Intending::Over { state } => Self::Over { state },
+        }
+    }
 }
 
 /// Why there was no effect, when the call's failure proves it. A timeout, a reset or a broken connection proves nothing:
@@ -146,7 +160,7 @@ pub struct Marked {
 }
 
 impl Marked {
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) const fn new(key: AttemptKey) -> Self {
         Self { key }
     }

@@ -59,7 +59,7 @@ pub use error::{ApplyError, SinkError};
 pub use file::FileSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresFence, PostgresSink};
+pub use postgres::{PostgresFence, PostgresLedger, PostgresSink};
 #[cfg(feature = "signed")]
 pub use signed::SignedOnly;
 pub use sink::{Answer, Description, Rows, Sink};

@@ -60,6 +60,7 @@
 
 mod failure;
 mod fence;
+mod ledger;
 mod link;
 mod place;
 mod rows;
@@ -69,6 +70,7 @@ pub(crate) mod sqlx;
 mod tls;
 
 pub use fence::{Admitted, PostgresFence};
+pub use ledger::{PostgresLedger, ledger_script};
 pub use schema::{Migration, migrations, script};
 
 use crate::{Answer, Description, Rows, Sink, SinkError};

@@ -5,6 +5,9 @@ use super::{Mutant, Test};
 const LEDGER: &str = "crates/tenure-core/src/ledger.rs";
 const BOOK: &str = "crates/tenure-sink/src/sqlite/ledger/book.rs";
 const SQLITE: &str = "crates/tenure-sink/src/sqlite/ledger.rs";
+const POSTGRES: &str = "crates/tenure-sink/src/postgres/ledger.rs";
+const POSTGRES_SQL: &str = "crates/tenure-sink/src/postgres/ledger/schema.rs";
+const POSTGRES_SUITE: &str = "ledger::postgres::postgres_passes_the_suite_of_ledgers";
 const SUITE: &str = "ledger::sqlite_passes_the_suite_of_ledgers";
 
 pub(super) const MUTANTS: &[Mutant] = &[
@@ -58,6 +61,24 @@ pub(super) const MUTANTS: &[Mutant] = &[
         find: "tx.commit().map_err(|error| super::failure::named_error(&place, super::WAIT, \"committing the mark\", &error))?;",
         replace: "tx.rollback().map_err(|error| super::failure::named_error(&place, super::WAIT, \"committing the mark\", &error))?;",
         tests: &[Test::own("tenure_sink::ledger::crashes::a_worker_killed_anywhere_leaves_a_true_book")],
+    },
+    Mutant {
+        id: "L5",
+        what: "two may mark one attempt at once",
+        file: POSTGRES_SQL,
+        find: "AND epoch = $3 FOR UPDATE\"",
+        replace: "AND epoch = $3\"",
+        tests: &[Test::clause("tenure_sink::conformance::ledger::calls::l5_one_mark", POSTGRES_SUITE)],
+    },
+    Mutant {
+        id: "L5",
+        what: "the mark does not wait for its commit where the session does not",
+        file: POSTGRES,
+        find: "tx.query_typed(self.0.sql.durable, &[]).await.map_err(fail)?;",
+        replace: "tx.query_typed(\"SELECT 1\", &[]).await.map_err(fail)?;",
+        tests: &[Test::own(
+            "tenure_sink::ledger::postgres::l5_a_mark_waits_for_its_commit_also_where_the_session_does_not",
+        )],
     },
     Mutant {
         id: "L6",

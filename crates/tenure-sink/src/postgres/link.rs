@@ -89,7 +89,7 @@ impl Server {
         Ok(())
     }
 
-    async fn link(&self) -> Result<Link, SinkError> {
+    pub(super) async fn link(&self) -> Result<Link, SinkError> {
         while let Some(link) = self.kept().pop() {
             if !link.client.is_closed() {
                 return Ok(link);
@@ -116,7 +116,7 @@ impl Server {
         Ok(link)
     }
 
-    fn put_back(&self, link: Link) {
+    pub(super) fn put_back(&self, link: Link) {
         let mut kept = self.kept();
         if !link.client.is_closed() && kept.len() < IDLE_MAX {
             kept.push(link);

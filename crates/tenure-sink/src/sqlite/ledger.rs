@@ -120,17 +120,11 @@ impl SqliteLedger {
                 entry.state = next;
             }
         }
-        Ok(Ok(match intend(&entries, token.epoch, &intent.digest) {
-            Intending::Write => {
-                book::write(tx, token, seal_no, intent)?;
-                Intended::Written
-            }
-            Intending::Standing => Intended::Written,
-            Intending::Effective { epoch, outcome } => Intended::Effective { epoch, outcome },
-            Intending::Conflict { current } => Intended::Conflict { current },
-            Intending::Unsettled { epoch, state } => Intended::Unsettled { epoch, state },
-            Intending::Over { state } => Intended::Over { state },
-        }))
+        let intending = intend(&entries, token.epoch, &intent.digest);
+        if intending == Intending::Write {
+            book::write(tx, token, seal_no, intent)?;
+        }
+        Ok(Ok(intending.into()))
     }
 
     /// Marks the attempt of this epoch as sent, and commits the transaction: when this returns [`Marked`], the mark is

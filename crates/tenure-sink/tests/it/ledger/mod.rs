@@ -1,6 +1,7 @@
 //! The ledger in SQLite: it passes the suite, and what is its own is tested beside it.
 
 mod crashes;
+mod postgres;
 mod sqlite;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
