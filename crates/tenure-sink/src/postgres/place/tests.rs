@@ -39,6 +39,7 @@ fn a_password_is_never_shown() {
         "postgres://app@db1/shop?pasword=hunter2",
         "postgres://app:hunter2?x@db1:port/shop",
         "postgres://app:hunter2",
+        "postgres://app:hunter2/shop",
     ];
     for url in urls {
         let said = match Place::parse(url) {
