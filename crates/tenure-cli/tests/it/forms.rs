@@ -45,9 +45,11 @@ impl Scene {
         let released = self._held.1.iter().find(|lease| lease.token().resource.as_str() == "released");
         let released = released.unwrap().token().to_string();
         let empty = format!("sqlite:{}?create=true", self.site.path("empty.db").display());
+        let folder = self.site.path("keys").display().to_string();
+        let next = tenure::grant::KeyFolder::new(&folder).list().unwrap()[1].id.to_string();
         let out = self.out.as_str();
         let because = ["--reason", "as a test"];
-        let verbs: [(&str, Vec<&str>, i32, Json); 19] = [
+        let verbs: [(&str, Vec<&str>, i32, Json); 21] = [
             ("run", vec!["--resource", "fresh", "--", "true"], 0, Json::Aside),
             ("check", vec![], 0, Json::One),
             ("put", vec!["--sink", out], 0, Json::One),
@@ -64,6 +66,8 @@ impl Scene {
             ("sinks remove", [&["sinks", "left", "remove", out][..], &because].concat(), 0, Json::One),
             ("sinks reopen", [&["sinks", JOB, "reopen", out][..], &because].concat(), 0, Json::One),
             ("restore", vec!["--learn-only", "--learn-from", out], 0, Json::One),
+            ("keys remove", vec!["keys", "remove", &next, "--keys", &folder], 0, Json::One),
+            ("keys rotate", vec!["keys", "rotate", "--keys", &folder], 0, Json::One),
             ("doctor", vec![], 0, Json::One),
             ("import", vec!["archive.jsonl", "--authority", &empty], 0, Json::One),
             ("migrate", vec![], 0, Json::One),
