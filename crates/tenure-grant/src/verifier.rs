@@ -8,6 +8,7 @@ use crate::wall::{UnixTime, WallClock};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tenure_core::{SinkId, StoreIdentity, Token};
 
 /// What a receiver verifies signed grants with. Cheap to clone.
@@ -31,8 +32,20 @@ enum Source {
 #[derive(Debug)]
 struct Watched<Place> {
     place: Place,
-    read: Mutex<Option<(Stamp, Known)>>,
+    read: Mutex<Option<Read>>,
 }
+
+/// What was read of a file, and when.
+#[derive(Debug)]
+struct Read {
+    stamp: Stamp,
+    at: UnixTime,
+    known: Known,
+}
+
+/// A file that was written in place twice within a tick of the file system's clock looks unchanged: it is read again after
+/// so long, whatever it looks like.
+const READ_AGAIN: Duration = Duration::from_secs(10);
 
 /// Each key, and until when it is known.
 type Known = Vec<(PublicKey, Option<UnixTime>)>;
@@ -171,13 +184,20 @@ impl<Place> Watched<Place> {
         let stamp = Stamp::of(path);
         // A poisoned mutex means that a thread panicked while it read; what was there before is whole.
         let mut cached = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = matches!((&*cached, stamp), (Some((before, _)), Some(stamp)) if *before == stamp);
-        if !is_fresh {
-            let known = read(path)?;
-            *cached = stamp.map(|stamp| (stamp, known.clone()));
-            return Ok(pick(&known, id, now));
+        if let Some(before) = cached.as_ref().filter(|before| before.is_fresh(stamp, now)) {
+            return Ok(pick(&before.known, id, now));
         }
-        Ok(cached.as_ref().and_then(|(_, known)| pick(known, id, now)))
+        let known = read(path)?;
+        let picked = pick(&known, id, now);
+        *cached = stamp.map(|stamp| Read { stamp, at: now, known });
+        Ok(picked)
+    }
+}
+
+impl Read {
+    fn is_fresh(&self, stamp: Option<Stamp>, now: UnixTime) -> bool {
+        // A wall clock that was set back proves nothing either.
+        Some(self.stamp) == stamp && now >= self.at && now.since(self.at) < READ_AGAIN
     }
 }
 

@@ -158,12 +158,15 @@ async fn begin(
     fork::watch();
     let authority = Authority::new(open()?);
     // The first word with the authority: an address that leads nowhere is told now, not at the first wish.
-    let (hello, remembered) = tokio::select! {
+    let first_words = async {
+        let (hello, remembered) = witness::hello(&authority, witness).await?;
+        Ok::<_, ConnectError>((hello, remembered, Signing::of(keys, &authority).await?))
+    };
+    let (hello, remembered, signing) = tokio::select! {
         biased;
-        hello = witness::hello(&authority, witness) => hello?,
+        said = first_words => said?,
         () = patience(&clock) => return Err(ConnectError::Silent { waited: PATIENCE }),
     };
-    let signing = Signing::of(keys, &authority).await?;
     let shared = Shared {
         authority,
         clock,

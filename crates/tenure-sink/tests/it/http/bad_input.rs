@@ -149,8 +149,11 @@ fn a_forged_epoch_moves_no_fence_at_any_stage() {
     );
 }
 
+/// A name, and what leads there.
+type Stage = (&'static str, fn(&Service));
+
 /// What has happened at the receiver when the forged grant comes.
-const STAGES: [(&str, fn(&Service)); 7] = [
+const STAGES: [Stage; 7] = [
     ("before the first seal", |_| ()),
     ("sealed", |service| service.seal(&token(3))),
     ("written", |service| {
