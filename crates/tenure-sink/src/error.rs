@@ -128,6 +128,14 @@ pub enum SinkError {
         /// The database.
         place: String,
     },
+    /// It is on a network and cannot be reached now, or it answers nothing for now.
+    #[error("{place} cannot be used now: {why}. Repeat the call")]
+    Unavailable {
+        /// The server.
+        place: String,
+        /// What was found.
+        why: String,
+    },
     /// The system refused something else.
     #[error("{doing} on {place} failed: {why}. Repeat the call once the cause is removed")]
     Failed {
@@ -144,10 +152,10 @@ impl SinkError {
     /// Whether the same call may succeed by being repeated, without anybody doing anything.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Snapshot { .. })
+        matches!(self, Self::Busy { .. } | Self::Snapshot { .. } | Self::Unavailable { .. })
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "redis"))]
     pub(crate) fn schema(place: &str, found: i64, known: i64) -> Self {
         let advice = if found > known {
             "use a newer version of this program"
@@ -157,7 +165,7 @@ impl SinkError {
         Self::Schema { place: place.into(), found, known, advice }
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "redis"))]
     pub(crate) fn corrupt(place: &str, what: impl std::fmt::Display) -> Self {
         Self::Corrupt { place: place.into(), what: what.to_string() }
     }

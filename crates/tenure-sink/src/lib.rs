@@ -22,6 +22,7 @@
 //! | sink | where the effect lands | how the step is atomic |
 //! |---|---|---|
 #![cfg_attr(feature = "sqlite", doc = "| [`sqlite`] | the caller's own tables | the caller's own transaction |")]
+#![cfg_attr(feature = "redis", doc = "| [`redis`] | keys of a server | one script; a failover may lose the newest writes |")]
 #![cfg_attr(feature = "file", doc = "| [`mod@file`] | plain files of one folder | one rename, under a file lock |")]
 //!
 //! [`Rule::Sealed`]: tenure_core::fence::Rule::Sealed
@@ -29,6 +30,8 @@
 
 #[cfg(feature = "file")]
 pub mod file;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -40,11 +43,13 @@ mod error;
 mod operation;
 mod sink;
 
-pub use address::{Opened, connect, open};
+pub use address::{Opened, connect, open, shown};
 pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
+#[cfg(feature = "redis")]
+pub use redis::{RedisFence, RedisSink};
 pub use sink::{Answer, Description, Rows, Sink};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteFence, SqliteSink};
