@@ -200,10 +200,6 @@ impl RedisFence {
         &self.sink.key
     }
 
-    pub(super) fn place(&self) -> &str {
-        &self.sink.place
-    }
-
     pub(super) fn ways(&self) -> &Ways {
         &self.sink.ways
     }

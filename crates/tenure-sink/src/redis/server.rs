@@ -8,7 +8,7 @@ use super::program::Verb;
 use super::request::Request;
 use super::sentinel;
 use crate::SinkError;
-use redis::{Connection, RedisResult, Value};
+use redis::{Connection, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -82,11 +82,6 @@ impl Server {
                 }
             }
         }
-    }
-
-    /// What a command says.
-    pub(super) fn command(link: &mut Link, command: &redis::Cmd) -> RedisResult<Value> {
-        command.query(&mut link.connection)
     }
 
     /// A connection of one's own.

@@ -7,6 +7,7 @@ mod conformance_sqlite;
 mod file_bad_input;
 mod process;
 mod processes;
+mod redis;
 mod sqlite_bad_input;
 mod sqlite_transaction;
 
