@@ -22,7 +22,10 @@
 //! | sink | where the effect lands | how the step is atomic |
 //! |---|---|---|
 #![cfg_attr(feature = "sqlite", doc = "| [`sqlite`] | the caller's own tables | the caller's own transaction |")]
-#![cfg_attr(feature = "redis", doc = "| [`redis`] | keys of a server | one script; a failover may lose the newest writes |")]
+#![cfg_attr(
+    feature = "redis",
+    doc = "| [`redis`] | keys of a server | one script; a failover may lose the newest writes |"
+)]
 #![cfg_attr(feature = "file", doc = "| [`mod@file`] | plain files of one folder | one rename, under a file lock |")]
 //!
 //! [`Rule::Sealed`]: tenure_core::fence::Rule::Sealed

@@ -171,11 +171,7 @@ pub(super) fn fate(said: RedisResult<Value>, place: &str, token: &Token) -> Resu
 }
 
 /// A look-up's.
-pub(super) fn trace(
-    said: RedisResult<Value>,
-    place: &str,
-    token: &Token,
-) -> Result<Result<Trace, Verdict>, SinkError> {
+pub(super) fn trace(said: RedisResult<Value>, place: &str, token: &Token) -> Result<Result<Trace, Verdict>, SinkError> {
     let mut answer = Answer::of(said.map_err(|error| fault::of_call(&error, place).into_error(place))?, place);
     Ok(match answer.admitted(token)? {
         Err(verdict) => Err(verdict),

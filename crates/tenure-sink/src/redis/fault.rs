@@ -41,10 +41,11 @@ pub(super) fn of_connecting(error: &RedisError, place: &str) -> SinkError {
     let unavailable = |why: String| SinkError::Unavailable { place: place.to_owned(), why };
     match (error.code(), error.kind()) {
         (_, ErrorKind::AuthenticationFailed) => refused("WRONGPASS", &said, place),
-        (Some("ERR"), _) if said.contains("DB index") || said.contains("switch database") => {
+        // The driver chooses the database before it finds out that it may not.
+        _ if said.contains("Authentication required") => refused("NOAUTH", &said, place),
+        _ if said.contains("switch database") || said.contains("DB index") => {
             address(place, "the server has no database of this number")
         }
-        (_, _) if said.contains("switch database") => address(place, "the server has no database of this number"),
         (Some(code), _) => refused(code, &said, place),
         _ if said.contains("certificate") => {
             unavailable(format!("{said}: give the file of the authority that vouches for the server (tls_ca=FILE)"))

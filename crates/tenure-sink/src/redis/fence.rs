@@ -298,16 +298,12 @@ impl<T> Question<T> {
     ///
     /// # Errors
     /// As [`send`](Self::send).
-    pub fn send_blocking(
-        &self,
-        connection: &mut dyn redis::ConnectionLike,
-    ) -> Result<Result<T, Verdict>, SinkError> {
+    pub fn send_blocking(&self, connection: &mut dyn redis::ConnectionLike) -> Result<Result<T, Verdict>, SinkError> {
         let said = self.request.send_blocking(&self.sink.ways, connection);
         self.read(said)
     }
 
     fn read(&self, said: RedisResult<Value>) -> Result<Result<T, Verdict>, SinkError> {
-        (self.read)(said, &self.sink.place, &self.token)
-            .map_err(|error| answer::with_rule(error, self.sink.rule))
+        (self.read)(said, &self.sink.place, &self.token).map_err(|error| answer::with_rule(error, self.sink.rule))
     }
 }

@@ -78,11 +78,7 @@ impl Request {
     }
 
     /// The same on the caller's thread.
-    pub(super) fn send_blocking(
-        &self,
-        ways: &Ways,
-        connection: &mut dyn redis::ConnectionLike,
-    ) -> RedisResult<Value> {
+    pub(super) fn send_blocking(&self, ways: &Ways, connection: &mut dyn redis::ConnectionLike) -> RedisResult<Value> {
         let mut way = self.first(ways);
         let mut is_loaded = false;
         loop {

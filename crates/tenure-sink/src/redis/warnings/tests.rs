@@ -11,11 +11,7 @@ fn warned(settings: &[(&str, &str)], has_replicas: bool) -> Vec<String> {
 #[test]
 fn each_setting_that_weakens_the_sink_is_named_first() {
     assert_eq!(warned(&[], false), Vec::<String>::new());
-    for (setting, value) in [
-        ("maxmemory-policy", "allkeys-lru"),
-        ("appendfsync", "everysec"),
-        ("appendonly", "no"),
-    ] {
+    for (setting, value) in [("maxmemory-policy", "allkeys-lru"), ("appendfsync", "everysec"), ("appendonly", "no")] {
         let said = warned(&[(setting, value)], false);
         assert!(said.len() == 1 && said[0].starts_with(setting), "{setting}: {said:?}");
     }

@@ -54,8 +54,7 @@ async fn an_answer_that_is_late_is_unknown() {
     assert_eq!(shop.write(&server, &token(1), "before"), written());
     let proxy = Proxy::to(server.port());
     let client = redis::Client::open(proxy.url(&server.url())).unwrap();
-    let config =
-        redis::AsyncConnectionConfig::new().set_response_timeout(Some(std::time::Duration::from_millis(300)));
+    let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(std::time::Duration::from_millis(300)));
     let mut connection = client.get_multiplexed_async_connection_with_config(&config).await.unwrap();
     proxy.hold_answers();
     let order = operation("order-19", "paid");

@@ -104,8 +104,7 @@ impl SinkUnderTest for Subject {
     fn open_missing(&self) -> (Option<SinkError>, bool) {
         let name = format!("{}-missing", self.shop.name);
         let error = RedisSink::open(&self.shop.url.replacen(&self.shop.name, &name, 1)).err();
-        let keys: Vec<String> =
-            redis::cmd("KEYS").arg(format!("*{name}*")).query(&mut connect(&self.server)).unwrap();
+        let keys: Vec<String> = redis::cmd("KEYS").arg(format!("*{name}*")).query(&mut connect(&self.server)).unwrap();
         (error, !keys.is_empty())
     }
 
@@ -122,11 +121,10 @@ impl SinkUnderTest for Subject {
 
     fn write_failing(&self, token: &Token, id: Option<&OperationId>) {
         let (fence, key) = (self.shop.fence(), self.value_key(&token.resource));
-        let looks_and_raises = RedisScript::new("if redis.call('GET', KEYS[1]) then error('the effect has a reason') end");
-        let fails = [
-            fence.apply::<_, &str>(token, &looks_and_raises, [&key], []),
-            fence.hset(token, &key, [("a", "half")]),
-        ];
+        let looks_and_raises =
+            RedisScript::new("if redis.call('GET', KEYS[1]) then error('the effect has a reason') end");
+        let fails =
+            [fence.apply::<_, &str>(token, &looks_and_raises, [&key], []), fence.hset(token, &key, [("a", "half")])];
         for (mut write, reason) in fails.into_iter().zip(["the effect has a reason", "WRONGTYPE"]) {
             if let Some(id) = id {
                 write = write.once(&operation(id.as_str(), "half"));

@@ -139,7 +139,10 @@ fn keys_and_values_of_any_bytes_come_through() {
         let found: Vec<u8> = redis::cmd("GET").arg(key).query(&mut connection).unwrap();
         assert_eq!(found, key);
         assert_eq!(fence.del(&token(1), [key]).send_blocking(&mut connection).unwrap(), written());
-        assert_eq!(fence.hset(&token(1), key, [(key, key), (b"b", key)]).send_blocking(&mut connection).unwrap(), written());
+        assert_eq!(
+            fence.hset(&token(1), key, [(key, key), (b"b", key)]).send_blocking(&mut connection).unwrap(),
+            written()
+        );
         let found: Vec<u8> = redis::cmd("HGET").arg(key).arg(key).query(&mut connection).unwrap();
         assert_eq!(found, key);
     }

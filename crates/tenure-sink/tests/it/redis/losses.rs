@@ -16,8 +16,7 @@ fn the_primary_dies_with_the_newest_seal_and_nobody_is_accepted_until_the_next()
     let replica = primary.replica();
     let sentinels = Sentinels::start(3, &primary, 2, Duration::from_secs(1), Duration::from_secs(3));
     let hosts: Vec<_> = sentinels.addrs().iter().map(ToString::to_string).collect();
-    let shop =
-        Shop::create(&format!("redis+sentinel://{}/{}", hosts.join(","), Sentinels::NAME), Rule::Sealed);
+    let shop = Shop::create(&format!("redis+sentinel://{}/{}", hosts.join(","), Sentinels::NAME), Rule::Sealed);
     let (old, new) = (token(1), token(2));
     shop.seal(&old);
     assert_eq!(shop.write(&primary, &old, "old"), written());
@@ -31,7 +30,11 @@ fn the_primary_dies_with_the_newest_seal_and_nobody_is_accepted_until_the_next()
     replica.resume();
     assert_eq!(sentinels.wait_for_change(before), replica.addr());
     let there = answered(shop.sink.describe(&old.resource)).unwrap();
-    assert_eq!(there.row.as_ref().map(|row| row.epoch), Some(old.epoch), "the newest seal is not lost, so this shows nothing");
+    assert_eq!(
+        there.row.as_ref().map(|row| row.epoch),
+        Some(old.epoch),
+        "the newest seal is not lost, so this shows nothing"
+    );
     assert_eq!(shop.write(&replica, &old, "back"), unsealed());
     assert_eq!(shop.write(&replica, &new, "new"), unsealed());
     assert_eq!(shop.value(&replica), "old");

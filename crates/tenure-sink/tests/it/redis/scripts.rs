@@ -96,7 +96,9 @@ fn a_script_that_breaks_off_after_a_write_is_neither_done_nor_run_again() {
 
     // A person does the other half by hand and says so.
     server.cli(&["incrby", &credit, "5"]);
-    let mend = |mending: Mending| fence.mend(&token(2), &order.id, &mending).send_blocking(&mut open(&server)).unwrap().unwrap();
+    let mend = |mending: Mending| {
+        fence.mend(&token(2), &order.id, &mending).send_blocking(&mut open(&server)).unwrap().unwrap()
+    };
     assert_eq!(mend(Mending::Applied(outcome("by hand"))), Mended::Done);
     assert!(matches!(mend(Mending::NotApplied), Mended::Was(Trace::Found(_))), "a second word changes nothing");
     let replayed = Replayed { epoch: token(1).epoch, outcome: outcome("by hand") };
@@ -165,7 +167,8 @@ fn a_script_that_is_no_lua_is_an_error_and_nothing_ran() {
     let shop = Shop::on(&server);
     shop.seal(&token(1));
     let script = RedisScript::new("redis.call('SET', KEYS[1] return");
-    let said = shop.fence().apply::<_, &str>(&token(1), &script, [shop.key("value")], []).send_blocking(&mut open(&server));
+    let said =
+        shop.fence().apply::<_, &str>(&token(1), &script, [shop.key("value")], []).send_blocking(&mut open(&server));
     assert!(matches!(&said, Err(ApplyError::Sink(SinkError::Failed { .. }))), "{said:?}");
     assert!(said.unwrap_err().to_string().contains("compiling"));
 }
