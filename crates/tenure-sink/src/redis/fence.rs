@@ -77,8 +77,11 @@ pub struct Question<T> {
     sink: Arc<Sink>,
     request: Request,
     token: Token,
-    read: fn(RedisResult<Value>, &str, &Token) -> Result<Result<T, Verdict>, SinkError>,
+    read: Reading<T>,
 }
+
+/// What the answer of a server means, at a place, to a token.
+type Reading<T> = fn(RedisResult<Value>, &str, &Token) -> Result<Result<T, Verdict>, SinkError>;
 
 /// So many arguments fit on the stack of a script.
 const PARTS_MAX: usize = 4_000;
@@ -179,13 +182,7 @@ impl RedisFence {
         self.question(Verb::Mend, token, args, answer::mended)
     }
 
-    fn question<T>(
-        &self,
-        verb: Verb,
-        token: &Token,
-        rest: Vec<Vec<u8>>,
-        read: fn(RedisResult<Value>, &str, &Token) -> Result<Result<T, Verdict>, SinkError>,
-    ) -> Question<T> {
+    fn question<T>(&self, verb: Verb, token: &Token, rest: Vec<Vec<u8>>, read: Reading<T>) -> Question<T> {
         let mut args = Vec::from(shown(token, self.sink.rule));
         args.extend(rest);
         let request = self.request(verb, args);

@@ -25,7 +25,7 @@ fn a_lost_answer_is_unknown_and_a_look_up_finds_the_effect() {
     let traced = shop.fence().lookup(&token(2), &order.id).send_blocking(&mut connection).unwrap().unwrap();
     assert!(matches!(&traced, Trace::Found(found) if found.epoch == token(1).epoch && found.digest == order.digest));
     let again = shop.fence().set(&token(2), shop.key("value"), "paid-17").once(&order);
-    let replayed = Replayed { epoch: token(1).epoch, outcome: order.outcome.clone() };
+    let replayed = Replayed { epoch: token(1).epoch, outcome: order.outcome };
     assert_eq!(again.send_blocking(&mut connection).unwrap(), judged(Verdict::Replay(replayed)));
 }
 
