@@ -9,6 +9,8 @@ use tenure_core::fence::Rule;
 use crate::FileSink;
 #[cfg(feature = "postgres")]
 use crate::PostgresSink;
+#[cfg(feature = "redis")]
+use crate::RedisSink;
 #[cfg(feature = "sqlite")]
 use crate::SqliteSink;
 #[cfg(any(feature = "file", feature = "sqlite"))]
@@ -25,6 +27,8 @@ use {
 /// | `sqlite:PATH`, `sqlite:///ABSOLUTE/PATH` | the tables of one SQLite file |
 /// | `postgres://USER@HOST:PORT/DATABASE` | the tables of one schema of a PostgreSQL database; `?schema=NAME` unless it is `tenure` |
 /// | `http://HOST/PATH`, `https://HOST/PATH` | a receiver behind HTTP, with parameters of its own: `HttpSink::open` |
+/// | `redis://USER:PASSWORD@HOST:PORT/DB`, `rediss://…` | the keys `{NAME}:…` of one Redis server |
+/// | `redis+sentinel://HOST:PORT,HOST:PORT/PRIMARY/DB`, `rediss+sentinel://…` | the same, of the primary that the Sentinels name |
 ///
 /// Parameters follow a `?` and are separated by `&`, as in `file:/srv/out?create=true&wait=10s`:
 ///
@@ -35,10 +39,19 @@ use {
 /// | `create` | whether a sink that is not there is made | `false` |
 /// | `wait` | how long a call waits for another process: a whole number with one of `ms`, `s`, `m`, `h`, `d` | `5s` |
 ///
+/// One in Redis has these as well, `wait` is there how long a connection or an answer may take, and its id does without user and
+/// password:
+///
+/// | parameter | meaning | unless said |
+/// |---|---|---|
+/// | `name` | which sink of the server it is: the hash tag of its keys | `tenure` |
+/// | `tls_ca` | a file with the authority that vouches for the server, in PEM | the system's own |
+/// | `sentinel_user`, `sentinel_password` | whom the Sentinels know | nobody |
+///
 /// In a path and in an id, `%3F` is a question mark, `%26` an ampersand and `%25` a percent sign. An id that was not
 /// chosen is itself an address: whoever finds it enrolled can open the sink.
 ///
-/// Opens files on the caller's thread; call it outside async code.
+/// Opens files, and asks servers, on the caller's thread; call it outside async code.
 ///
 /// # Errors
 /// [`SinkError::Address`] when the address makes no sense; otherwise what the sink says.
@@ -58,21 +71,52 @@ pub fn open(url: &str) -> Result<Opened, SinkError> {
     if url.starts_with("http://") || url.starts_with("https://") {
         return http(url);
     }
+    #[cfg(feature = "redis")]
+    if url.split_once("://").is_some_and(|(scheme, _)| REDIS.contains(&scheme)) {
+        return RedisSink::open(url).map(Opened::Redis);
+    }
     let opened = Address::parse(url).map_err(Wrong::from).and_then(|address| {
         let parameters = Parameters::of(&address)?;
         match address.scheme() {
             "file" => file(&address, parameters),
             "sqlite" => sqlite(&address, parameters),
+            other if REDIS.contains(&other) => {
+                Err(Wrong::Here("this program was built without the `redis` feature, or // is missing".to_owned()))
+            }
             other => Err(Wrong::Here(format!("there is no sink called {other:?}; write {RIGHT}"))),
         }
     });
     opened.map_err(|wrong| match wrong {
-        Wrong::Here(why) => SinkError::Address { url: url.to_owned(), why },
+        Wrong::Here(why) => SinkError::Address { url: shown(url), why },
         Wrong::There(error) => error,
     })
 }
 
-const RIGHT: &str = "file:FOLDER or sqlite:PATH (with ?create=true to make the sink), or postgres://USER@HOST/DATABASE";
+/// The address as it may be shown: without user and password. Whatever is no path may hold one, also where the address makes
+/// no sense.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    if ["file", "sqlite"].contains(&url.split(':').next().unwrap_or_default()) {
+        return url.to_owned();
+    }
+    // A password may hold an `@`, and a `?` that should have been escaped; a host cannot.
+    let (who, rest) = url.rsplit_once('@').map_or(("", url), |(who, rest)| (who, rest));
+    let scheme = who.find("://").map_or("", |end| &who[..end + 3]);
+    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    // Only what is known to be no secret: a misspelt `password=` is one as well.
+    let is_shown = |parameter: &&str| SHOWN.contains(&parameter.split('=').next().unwrap_or_default());
+    let kept: Vec<&str> = parameters.split('&').filter(is_shown).collect();
+    let mark = if kept.is_empty() { "" } else { "?" };
+    format!("{scheme}{place}{mark}{}", kept.join("&"))
+}
+
+/// The parameters whose values may be shown.
+const SHOWN: &[&str] = &["id", "rule", "create", "wait", "name", "tls_ca"];
+
+const REDIS: &[&str] = &["redis", "rediss", "redis+sentinel", "rediss+sentinel"];
+
+const RIGHT: &str = "file:FOLDER or sqlite:PATH (with ?create=true to make the sink), postgres://USER@HOST/DATABASE, or \
+                     redis://HOST:PORT/DB";
 
 /// A sink that was opened by its address.
 #[derive(Clone, Debug)]
@@ -81,6 +125,9 @@ pub enum Opened {
     /// Plain files of one folder.
     #[cfg(feature = "file")]
     File(FileSink),
+    /// The keys of a Redis server.
+    #[cfg(feature = "redis")]
+    Redis(RedisSink),
     /// The tables of a SQLite file.
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteSink),
@@ -99,6 +146,8 @@ impl Opened {
         match self {
             #[cfg(feature = "file")]
             Self::File(sink) => Arc::new(sink),
+            #[cfg(feature = "redis")]
+            Self::Redis(sink) => Arc::new(sink),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sink) => Arc::new(sink),
             #[cfg(feature = "postgres")]

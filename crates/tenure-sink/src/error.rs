@@ -208,7 +208,7 @@ impl SinkError {
         )
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres", feature = "redis"))]
     pub(crate) fn schema(place: &str, found: i64, known: i64) -> Self {
         let advice = if found > known {
             "use a newer version of this program"
@@ -218,7 +218,7 @@ impl SinkError {
         Self::Schema { place: place.into(), found, known, advice }
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres", feature = "redis"))]
     pub(crate) fn corrupt(place: &str, what: impl std::fmt::Display) -> Self {
         Self::Corrupt { place: place.into(), what: what.to_string() }
     }

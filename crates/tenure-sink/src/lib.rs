@@ -24,6 +24,10 @@
 //! |---|---|---|
 #![cfg_attr(feature = "sqlite", doc = "| [`sqlite`] | the caller's own tables | the caller's own transaction |")]
 #![cfg_attr(feature = "postgres", doc = "| [`postgres`] | the caller's own tables | the caller's own transaction |")]
+#![cfg_attr(
+    feature = "redis",
+    doc = "| [`redis`] | keys of a server | one script; a failover may lose the newest writes |"
+)]
 #![cfg_attr(feature = "file", doc = "| [`mod@file`] | plain files of one folder | one rename, under a file lock |")]
 //!
 //! [`Rule::Sealed`]: tenure_core::fence::Rule::Sealed
@@ -33,6 +37,8 @@
 pub mod file;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "sqlx")]
@@ -53,13 +59,15 @@ mod operation;
 mod signed;
 mod sink;
 
-pub use address::{Opened, connect, open};
+pub use address::{Opened, connect, open, shown};
 pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresFence, PostgresLedger, PostgresSink};
+#[cfg(feature = "redis")]
+pub use redis::{RedisFence, RedisSink};
 #[cfg(feature = "signed")]
 pub use signed::SignedOnly;
 pub use sink::{Answer, Description, Rows, Sink};

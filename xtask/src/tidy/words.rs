@@ -36,6 +36,7 @@ const EXCEPT: &[(&str, &str, &str)] = &[
     ("crates/tenure-servers/src/redis.rs", "master", "a field of Redis's answers"),
     ("crates/tenure-authority/src/store/redis.rs", "master", "the role of Redis that is asked for"),
     ("crates/tenure-authority/src/store/redis/sentinel.rs", "master", "Sentinel's name for the primary"),
+    ("crates/tenure-sink/src/redis/sentinel.rs", "master", "Sentinel's name for the primary"),
     ("crates/tenure-servers/src/etcd.rs", "leader", "etcd's name for the member that leads"),
     ("crates/tenure-servers/src/etcd/member.rs", "leader", "a field of etcd's answers"),
     ("crates/tenure-servers/src/etcd/member.rs", "heartbeat", "an option of etcd"),

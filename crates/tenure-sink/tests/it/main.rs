@@ -11,6 +11,7 @@ mod ledger;
 mod postgres;
 mod process;
 mod processes;
+mod redis;
 mod signed;
 mod sqlite_bad_input;
 mod sqlite_transaction;

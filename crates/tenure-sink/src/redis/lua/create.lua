@@ -1,0 +1,14 @@
+-- Makes an empty sink, if there is none. ARGV: rule.
+local own = KEYS[1]
+local names, records = beside(own, 'names'), beside(own, 'operations')
+local info = redis.call('INFO', 'replication')
+if not string.find(info, 'role:master', 1, true) then return {'replica'} end
+if redis.call('EXISTS', own) == 1 then return {'there'} end
+for _, key in ipairs({names, records}) do
+  if redis.call('EXISTS', key) == 1 then return {'lost', own} end
+end
+-- The marks: no resource and no operation has the empty name.
+redis.call('ZADD', names, 0, '')
+redis.call('HSET', records, '', '1')
+redis.call('HSET', own, '', record_of(ARGV[1], '0', '-'))
+return {'made'}
