@@ -61,10 +61,10 @@ fn who_is_no_receiver_is_told_apart() {
         (http("200 OK", "", r#"{"tenure_sink":1,"id":"s","rule":"open","signed":true}"#), "is not a sink"),
         (http("302 Found", "location: http://127.0.0.1:1/\r\n", ""), "status 302"),
         (http("401 Unauthorized", "", "log in"), "status 401"),
-        (http("503 Service Unavailable", "", "starting"), "did not answer"),
-        ("nonsense\r\n\r\n".to_owned(), "did not answer"),
-        (String::new(), "did not answer"),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{".to_owned(), "did not answer"),
+        (http("503 Service Unavailable", "", "starting"), "cannot be reached"),
+        ("nonsense\r\n\r\n".to_owned(), "cannot be reached"),
+        (String::new(), "cannot be reached"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{".to_owned(), "cannot be reached"),
     ];
     for (answer, says) in cases {
         let error = open(answer.clone());

@@ -57,16 +57,13 @@ fn a_session_that_works_is_named() {
         let tx = client.transaction().await.unwrap();
         let _ = PostgresFence::default().admit(&tx, &token(1)).await.unwrap().unwrap();
         let sink = database.sink.clone();
-        let sealing = database.runtime.handle().spawn_blocking(move || seal(&sink, &token(2)));
-        // It works for longer than the seal waits.
-        let working = async {
-            while !sealing.is_finished() {
-                tx.batch_execute("SELECT pg_sleep(0.05)").await.unwrap();
-            }
-        };
-        working.await;
+        // One statement that takes longer than the seal waits: between two of them it would be idle.
+        let working = tx.batch_execute("SELECT pg_sleep(2)");
+        let sealing = async { database.runtime.handle().spawn_blocking(move || seal(&sink, &token(2))).await };
+        let (worked, sealed) = tokio::join!(working, sealing);
+        worked.unwrap();
         tx.commit().await.unwrap();
-        (pid, sealing.await.unwrap().unwrap_err())
+        (pid, sealed.unwrap().unwrap_err())
     });
     assert!(error.is_transient(), "{error}");
     assert!(matches!(error, SinkError::HeldBy { .. }), "{error:?}");
