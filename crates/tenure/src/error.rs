@@ -73,7 +73,7 @@ pub enum AcquireError {
         error: SinkError,
     },
     /// The authority did not answer in the time to wait.
-    #[error("{resource} was not acquired: the authority did not answer within {waited:?}: {error}")]
+    #[error("{resource} was not acquired: the authority did not answer{}: {error}", within(*waited))]
     Unanswered {
         /// What was asked for.
         resource: ResourceName,
@@ -183,3 +183,11 @@ pub enum HeedError {
     #[error("the connection to the authority was closed: the lease ends with its session")]
     Closed,
 }
+
+/// A wish that does not wait names no time.
+fn within(waited: Duration) -> String {
+    if waited.is_zero() { String::new() } else { format!(" within {waited:?}") }
+}
+
+#[cfg(test)]
+mod tests;
