@@ -177,8 +177,9 @@ impl ObjectSink {
     /// upload has a minute for each part.
     #[must_use]
     pub fn with_wait(self, wait: Duration) -> Self {
-        let bucket = Bucket { wait, ..self.0.bucket.clone() };
-        Self(Arc::new(Place { bucket, ..(*self.0).clone() }))
+        let mut place = (*self.0).clone();
+        place.bucket.wait = wait;
+        Self(Arc::new(place))
     }
 
     /// Begins a write. Nothing happens before it is sent.

@@ -2,7 +2,6 @@
 
 use crate::SinkError;
 use object_store::Error as StoreError;
-use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error;
 
 /// Why a request has no answer, or not the one that was hoped for.
@@ -92,7 +91,10 @@ fn text(error: &StoreError) -> String {
     whole
 }
 
+/// Whether there was no connection to send anything on.
+#[cfg(feature = "s3")]
 fn is_connect(error: &StoreError) -> bool {
+    use object_store::client::{HttpError, HttpErrorKind};
     let mut below: Option<&(dyn Error + 'static)> = error.source();
     while let Some(error) = below {
         if error.downcast_ref::<HttpError>().is_some_and(|http| http.kind() == HttpErrorKind::Connect) {
@@ -100,6 +102,11 @@ fn is_connect(error: &StoreError) -> bool {
         }
         below = error.source();
     }
+    false
+}
+
+#[cfg(not(feature = "s3"))]
+fn is_connect(_error: &StoreError) -> bool {
     false
 }
 

@@ -5,19 +5,16 @@ use super::judge::floor_of;
 use super::manifest::{Manifest, Opening};
 use super::namespace::Namespace;
 use super::nonce::Nonce;
+use super::patience::all_of;
 use super::swap::{Held, load};
 use super::turn::{Start, Step, Turned, Verb, turn};
 use crate::{Answer, Description, Rows, SinkError};
-use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use tenure_core::fence::{self, Forgetting, Rule, Sealing};
 use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
-
-/// So many manifests are read or touched at once.
-const AT_ONCE: usize = 8;
 
 /// So many keys are listed before their manifests are read.
 const PAGE: usize = 256;
@@ -79,16 +76,15 @@ impl Place {
             let keys = self.page(after.as_ref(), PAGE).await?;
             let Some(last) = keys.last() else { return Ok(ahead) };
             after = Some(last.clone());
-            let touched: Vec<Option<u64>> = futures_util::stream::iter(keys)
-                .map(|key| async move {
-                    let Some(manifest) = self.manifest_at(&key).await? else { return Ok(None) };
-                    self.said(turn(self, &manifest.resource, Start::Fresh, &Touch { opening }).await?)
-                })
-                .buffer_unordered(AT_ONCE)
-                .try_collect()
-                .await?;
+            let touches = keys.into_iter().map(|key| Box::pin(self.touch(key, opening)) as Answer<'_, _>).collect();
+            let touched: Vec<Option<u64>> = all_of(touches).await?;
             ahead = ahead.max(touched.into_iter().flatten().max());
         }
+    }
+
+    async fn touch(&self, key: Path, opening: &Opening) -> Result<Option<u64>, SinkError> {
+        let Some(manifest) = self.manifest_at(key).await? else { return Ok(None) };
+        self.said(turn(self, &manifest.resource, Start::Fresh, &Touch { opening }).await?)
     }
 
     /// In the order of the digests of the names, which are the keys.
@@ -100,11 +96,8 @@ impl Place {
             let keys = self.page(after.as_ref(), PAGE.min(limit - rows.len())).await?;
             let Some(last) = keys.last() else { break };
             after = Some(last.clone());
-            let found: Vec<Option<Manifest>> = futures_util::stream::iter(keys)
-                .map(|key| async move { self.manifest_at(&key).await })
-                .buffered(AT_ONCE)
-                .try_collect()
-                .await?;
+            let reads = keys.into_iter().map(|key| Box::pin(self.manifest_at(key)) as Answer<'_, _>).collect();
+            let found: Vec<Option<Manifest>> = all_of(reads).await?;
             rows.extend(found.into_iter().flatten().filter_map(|manifest| Some((manifest.resource, manifest.row?))));
         }
         rows.truncate(limit);
@@ -122,11 +115,11 @@ impl Place {
         Ok(keys)
     }
 
-    async fn manifest_at(&self, key: &Path) -> Result<Option<Manifest>, SinkError> {
-        let Some(read) = self.bucket.get(key).await? else { return Ok(None) };
-        let place = self.bucket.called(key);
+    async fn manifest_at(&self, key: Path) -> Result<Option<Manifest>, SinkError> {
+        let Some(read) = self.bucket.get(&key).await? else { return Ok(None) };
+        let place = self.bucket.called(&key);
         let manifest = Manifest::parse_any(&place, self.rule, &read.body)?;
-        if self.bucket.manifest(&manifest.resource) == *key {
+        if self.bucket.manifest(&manifest.resource) == key {
             return Ok(Some(manifest));
         }
         Err(SinkError::corrupt(&place, format_args!("it is of {:?}, whose key is another", manifest.resource.as_str())))

@@ -1,6 +1,8 @@
 //! How long a call goes on trying.
 
 use super::nonce::Nonce;
+use crate::{Answer, SinkError};
+use futures_util::{StreamExt, TryStreamExt};
 use std::time::{Duration, Instant};
 
 /// The bound on one call. It decides nothing but when to give up: a process that was suspended finds it used up.
@@ -44,4 +46,12 @@ pub(super) async fn pause(span: Duration) {
 pub(super) fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "bounds a wait, and decides nothing else")]
     Instant::now()
+}
+
+/// So many questions are on their way at once.
+const AT_ONCE: usize = 8;
+
+/// Waits for all of them, and gives their answers in their order.
+pub(super) async fn all_of<T>(asked: Vec<Answer<'_, Result<T, SinkError>>>) -> Result<Vec<T>, SinkError> {
+    futures_util::stream::iter(asked).buffered(AT_ONCE).try_collect().await
 }

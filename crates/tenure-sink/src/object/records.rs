@@ -2,8 +2,8 @@
 
 use super::bucket::Bucket;
 use super::manifest::{Manifest, Recorded, SCHEMA, WireOperation, check_schema};
-use crate::{Found, SinkError};
-use futures_util::{StreamExt, TryStreamExt};
+use super::patience::all_of;
+use crate::{Answer, Found, SinkError};
 use serde::{Deserialize, Serialize};
 use tenure_core::{OperationId, ResourceName};
 
@@ -15,19 +15,13 @@ struct Record {
     operation: WireOperation,
 }
 
-/// So many records are put at once.
-const AT_ONCE: usize = 8;
-
 /// Makes room in a manifest that is about to be put. Whoever has put a record and then loses the race has said nothing
 /// wrong: the operation stands.
 pub(super) async fn spill(bucket: &Bucket, next: &mut Manifest) -> Result<(), SinkError> {
     let spilled = next.spill();
     let resource = &next.resource;
-    futures_util::stream::iter(&spilled)
-        .map(|recorded| put(bucket, resource, recorded))
-        .buffer_unordered(AT_ONCE)
-        .try_collect()
-        .await
+    let puts = spilled.iter().map(|recorded| Box::pin(put(bucket, resource, recorded)) as Answer<'_, _>).collect();
+    all_of(puts).await.map(drop)
 }
 
 async fn put(bucket: &Bucket, resource: &ResourceName, recorded: &Recorded) -> Result<(), SinkError> {

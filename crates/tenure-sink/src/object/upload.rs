@@ -4,18 +4,15 @@ use super::judge::{Judged, judge};
 use super::manifest::Object;
 use super::nonce::{Key, Nonce};
 use super::{ObjectSink, Place};
-use crate::SinkError;
+use super::patience::all_of;
+use crate::{Answer, SinkError};
 use bytes::{Bytes, BytesMut};
-use futures_util::{StreamExt, TryStreamExt};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 use std::fmt;
 use tenure_core::{ResourceName, Token, Verdict};
 
 /// Longer content is uploaded in parts of this length. Stores want them all equal, and of 5 MiB at least.
 const PART: usize = 8 * 1024 * 1024;
-
-/// So many parts are on their way at once.
-const AT_ONCE: usize = 4;
 
 /// Content that was uploaded whole, under one token. [`Write::place`](super::Write::place) gives it a name.
 ///
@@ -58,8 +55,8 @@ pub(super) async fn stage(place: &Place, token: &Token, content: Bytes) -> Resul
         while !rest.is_empty() {
             parts.push(upload.put_part(PutPayload::from(rest.split_to(rest.len().min(PART)))));
         }
-        let sent: Result<Vec<()>, _> =
-            futures_util::stream::iter(parts).map(|part| bucket.piece(part)).buffered(AT_ONCE).try_collect().await;
+        let sent = parts.into_iter().map(|part| Box::pin(bucket.piece(part)) as Answer<'_, _>).collect();
+        let sent: Result<Vec<()>, _> = all_of(sent).await;
         let done = match sent {
             Ok(_) => bucket.piece(upload.complete()).await.map(drop),
             Err(error) => Err(error),
