@@ -27,7 +27,7 @@ pub struct S3 {
     ports: Ports,
     prefixes: AtomicU32,
     // Last: the server must be gone before its folder.
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl S3 {
@@ -58,7 +58,7 @@ impl S3 {
             account: None,
         };
         let process = Process::start(recipe, |_| ports.answers())?;
-        Ok(Self { process, ports, prefixes: AtomicU32::new(0), _folder: folder })
+        Ok(Self { process, ports, prefixes: AtomicU32::new(0), folder })
     }
 
     /// Where it speaks S3: `http://127.0.0.1:port`.
@@ -116,6 +116,8 @@ impl S3 {
     pub fn restart(&self) {
         self.process.kill();
         self.ports.sweep();
+        // What it remembers of a vote among one costs it eight seconds.
+        let _ = std::fs::remove_dir_all(self.folder.at(&format!("m{}", self.ports.0[0])));
         self.process.restart(|_| self.ports.answers());
     }
 }
