@@ -3,12 +3,14 @@
 use super::ObjectSink;
 use super::bucket::Bucket;
 use crate::SinkError;
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +36,14 @@ struct Settings {
     rule: Rule,
     create: bool,
     wait: Duration,
+    /// Those of the environment whose names begin with `AWS_`.
+    variables: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.usual_id())
+    }
 }
 
 impl ObjectSink {
@@ -41,7 +51,7 @@ impl ObjectSink {
     /// for. It never makes a bucket.
     ///
     /// Credentials come from the environment alone: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`, or
-    /// whatever a container, a web identity or an instance is given in its place. `AWS_REGION` and `AWS_ENDPOINT_URL` count
+    /// whatever a container, a web identity or an instance is given in their place. `AWS_REGION` and `AWS_ENDPOINT_URL` count
     /// where the address says nothing.
     ///
     /// Blocks; call it outside async code.
@@ -50,8 +60,23 @@ impl ObjectSink {
     /// [`SinkError`] when the address makes no sense, nobody answers there, the credentials are refused, or the sink is not
     /// there or is under another rule; [`SinkError::Unfit`] when the store does not put on a condition.
     pub fn at(url: &str) -> Result<Self, SinkError> {
+        Self::at_with(url, std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }))
+    }
+
+    /// The same with other variables than the environment's: for a program that has its credentials from elsewhere.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub fn at_with(
+        url: &str,
+        variables: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
+    ) -> Result<Self, SinkError> {
         let wrong = |why: String| SinkError::Address { url: crate::shown(url), why };
-        let settings = Settings::parse(url).map_err(wrong)?;
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        let settings = Settings::parse(url, variables.filter(|(name, _)| name.starts_with("AWS_")).collect());
+        let settings = settings.map_err(wrong)?;
         let exact = settings.store(0).map_err(wrong)?;
         let store = settings.store(4).map_err(wrong)?;
         let mut bucket = Bucket::new(store, &settings.prefix, settings.wait)?;
@@ -62,7 +87,7 @@ impl ObjectSink {
 }
 
 impl Settings {
-    fn parse(url: &str) -> Result<Self, String> {
+    fn parse(url: &str, variables: BTreeMap<String, String>) -> Result<Self, String> {
         let address = Address::parse(url).map_err(said)?;
         let place = address.path().strip_prefix("//").ok_or(RIGHT)?;
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
@@ -83,6 +108,7 @@ impl Settings {
             rule: Rule::Sealed,
             create: false,
             wait: Duration::from_secs(5),
+            variables,
         };
         let mut id = None;
         for (name, value) in address.parameters() {
@@ -96,6 +122,11 @@ impl Settings {
                 "tls_ca" => found.tls_ca = Some(PathBuf::from(plain(value).map_err(said)?)),
                 other => return Err(format!("an s3 sink has no parameter {other:?}; it has {KNOWN}")),
             }
+        }
+        if found.endpoint.is_none() {
+            let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+            let given = names.iter().find_map(|name| found.variables.get(*name)).filter(|given| !given.is_empty());
+            found.endpoint = given.map(|given| endpoint(given)).transpose()?;
         }
         let id = id.unwrap_or_else(|| found.usual_id());
         found.id = SinkId::new(id).map_err(|error| format!("{error}; choose one with id=NAME"))?;
@@ -118,7 +149,16 @@ impl Settings {
             ..BackoffConfig::default()
         };
         let retry = RetryConfig { backoff, max_retries: repeats, retry_timeout: self.wait };
-        let mut builder = AmazonS3Builder::from_env()
+        let mut builder = AmazonS3Builder::new();
+        for (name, value) in &self.variables {
+            // What the sink rests on is nobody's choice, and where the store is was found out above.
+            if let Ok(key) = name.to_ascii_lowercase().parse()
+                && !matches!(key, Key::ConditionalPut | Key::Endpoint | Key::S3Endpoint)
+            {
+                builder = builder.with_config(key, value);
+            }
+        }
+        builder = builder
             .with_bucket_name(&self.bucket)
             .with_retry(retry)
             .with_http_connector(Connector { tls: self.tls()? });
@@ -186,6 +226,8 @@ fn endpoint(value: &str) -> Result<String, String> {
         Some(host) if host.contains('@') => {
             Err("the endpoint holds a password: credentials come from the environment (AWS_ACCESS_KEY_ID, …)".to_owned())
         }
+        // Behind the host there may be a path, whose case counts.
+        Some(host) if host.contains('/') => Ok(value.trim_end_matches('/').to_owned()),
         Some(_) => Ok(value.trim_end_matches('/').to_ascii_lowercase()),
         None => Err(format!("{value:?} is no endpoint; write endpoint=https://HOST:PORT")),
     }
@@ -200,6 +242,6 @@ fn wait(value: &str) -> Result<Duration, String> {
     }
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn said(error: impl fmt::Display) -> String {
     error.to_string()
 }

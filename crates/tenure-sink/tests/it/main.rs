@@ -8,6 +8,7 @@ mod conformance_sqlx;
 mod file_bad_input;
 mod http;
 mod ledger;
+mod object;
 mod postgres;
 mod process;
 mod processes;
