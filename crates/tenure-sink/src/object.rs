@@ -335,6 +335,3 @@ impl Place {
         SinkError::Unreachable { place: self.bucket.place.clone(), why: "its thread has ended".to_owned() }
     }
 }
-
-#[cfg(test)]
-mod tests;

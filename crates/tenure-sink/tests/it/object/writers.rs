@@ -3,12 +3,15 @@
 use super::{Shop, operation, sent, stale, written};
 use crate::token;
 use object_store::memory::InMemory;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use tenure_core::fence::Rule;
+use tenure_core::fence::{Rule, Sealing};
 use tenure_core::{Replayed, Verdict};
 use tenure_servers::S3;
+use tenure_sink::conformance::answered;
 use tenure_sink::object::{Fate, ObjectSink};
+use tenure_sink::Sink;
 
 const WRITERS: usize = 16;
 
@@ -119,15 +122,37 @@ fn an_old_writer_that_wakes_uploads_nothing() {
     assert_eq!(shop.value().as_deref(), Some("first"));
 }
 
+/// As docs/object-sink.md has it.
 #[test]
-fn a_write_costs_two_puts_and_no_look() {
+fn what_each_verb_costs_is_what_the_page_says() {
     let (shop, wire) = Shop::wired();
-    shop.seal(&token(1));
-    assert_eq!(shop.put(&token(1), "first"), written());
-    let before = wire.asked();
-    assert_eq!(shop.put(&token(1), "second"), written());
-    let after = wire.asked();
-    assert_eq!((after.0 - before.0, after.1 - before.1), (2, 0));
+    let cost = |name: &str, puts_and_gets: (u64, u64), work: &dyn Fn()| {
+        let before = wire.asked();
+        work();
+        let after = wire.asked();
+        assert_eq!((after.0 - before.0, after.1 - before.1), puts_and_gets, "{name}");
+    };
+    let other = shop.another();
+    let generation = answered(shop.sink.describe(&super::resource())).unwrap().generation;
+    let seal = || {
+        let sealing = answered(shop.sink.seal(&token(1), &generation, &BTreeSet::new())).unwrap();
+        assert!(matches!(sealing, Sealing::Seal(_)), "{sealing:?}");
+    };
+    cost("an opening", (4, 1), &|| drop(shop.another()));
+    cost("the first seal", (2, 3), &seal);
+    cost("a seal", (1, 2), &seal);
+    cost("the first write of a process", (2, 2), &|| assert_eq!(other.put(&token(1), "a"), written()));
+    cost("a write", (2, 0), &|| assert_eq!(other.put(&token(1), "b"), written()));
+    cost("a write by another than the last", (3, 1), &|| assert_eq!(shop.put(&token(1), "c"), written()));
+    cost("a name taken away", (1, 0), &|| {
+        assert_eq!(sent(shop.sink.write(&token(1)).remove("value")).unwrap(), written());
+    });
+    let order = operation("order", "x");
+    cost("a look-up that finds nothing", (1, 1), &|| {
+        let looked = answered(shop.sink.lookup(&token(1), &order.id));
+        assert_eq!(looked.unwrap(), Ok(tenure_sink::Lookup::Absent));
+    });
+    cost("a reopening", (2, 4), &|| drop(answered(shop.sink.reopen())));
 }
 
 /// Changes of several names stand together, also for a reader in between.
@@ -144,7 +169,7 @@ fn names_of_one_resource_change_together() {
             }
         });
         for _ in 0..50 {
-            let names = tenure_sink::conformance::answered(other.sink.names(&super::resource())).unwrap();
+            let names = answered(other.sink.names(&super::resource())).unwrap();
             assert_eq!(names.get("a").map(|_| ()), names.get("b").map(|_| ()));
         }
     });
@@ -157,7 +182,7 @@ fn a_condition_holds_when_the_write_lands() {
     let shop = Shop::in_memory();
     shop.seal(&token(1));
     let raise = |sink: &ObjectSink| loop {
-        let (seen, names) = tenure_sink::conformance::answered(async {
+        let (seen, names) = answered(async {
             let names = sink.names(&super::resource()).await.unwrap();
             let content = sink.read(&super::resource(), "count").await.unwrap();
             (content.map_or(0, |content| std::str::from_utf8(&content).unwrap().parse::<u64>().unwrap()), names)
