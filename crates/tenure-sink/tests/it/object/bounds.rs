@@ -19,7 +19,7 @@ fn names_of_any_form_are_kept_apart_and_are_never_a_part_of_a_key() {
         "é", "e\u{301}", "💾", "COM1", " ", long.as_str(),
     ];
     for name in names {
-        assert_eq!(sent(shop.sink.write(&token(1)).put(name, name)).unwrap(), written(), "{name:?}");
+        assert_eq!(sent(shop.sink.write(&token(1)).put(name, name.to_owned())).unwrap(), written(), "{name:?}");
     }
     for name in names {
         assert_eq!(shop.another().value_of(name).as_deref(), Some(name));
@@ -94,7 +94,7 @@ fn resources_of_any_name_have_a_manifest_each() {
         let mut mine = token(1);
         mine.resource = ResourceName::new(name).unwrap();
         shop.seal(&mine);
-        assert_eq!(sent(shop.sink.write(&mine).put("value", name)).unwrap(), written());
+        assert_eq!(sent(shop.sink.write(&mine).put("value", name.to_owned())).unwrap(), written());
     }
     assert_eq!(shop.keys("manifests").len(), 4);
 }

@@ -6,7 +6,7 @@ use crate::process::{Process, job, say};
 use crate::{id, token};
 use object_store::aws::AmazonS3Builder;
 use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::ObjectStore;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -169,7 +169,7 @@ fn a_connection_that_breaks_for_good_is_unknown() {
     let proxy = Proxy::to(server.addr().port());
     let through = format!("{}&wait=1s", proxy.url(&url(server, &prefix, Rule::Sealed)));
     let sink = ObjectSink::at_with(&through, server.credentials()).unwrap();
-    crate::seal(&direct, &token(1)).unwrap();
+    let _ = crate::seal(&direct, &token(1)).unwrap();
     let order = operation("order-18", "paid");
     proxy.hold_answers();
     let fate = sent(sink.write(&token(1)).remove("none").once(&order));
@@ -180,7 +180,7 @@ fn a_connection_that_breaks_for_good_is_unknown() {
     proxy.hold_answers();
     let fate = sent(sink.write(&token(1)).remove("value").once(&order)).unwrap();
     assert!(matches!(&fate, Fate::Unknown { .. }), "{fate:?}");
-    crate::seal(&direct, &token(2)).unwrap();
+    let _ = crate::seal(&direct, &token(2)).unwrap();
     let found = answered(direct.lookup(&token(2), &order.id)).unwrap().unwrap();
     assert!(matches!(&found, Lookup::Found(found) if found.epoch == token(1).epoch), "{found:?}");
     assert_eq!(value(&direct), None);
@@ -191,7 +191,7 @@ fn a_server_that_is_stopped_costs_the_bound_and_one_that_comes_back_has_all() {
     let server = S3::start();
     let sink = create(&server, "shop").with_wait(Duration::from_millis(500));
     let patient = sink.clone().with_wait(LONG);
-    crate::seal(&patient, &token(1)).unwrap();
+    let _ = crate::seal(&patient, &token(1)).unwrap();
     assert_eq!(sent(patient.write(&token(1)).put("value", "first")).unwrap(), written());
     server.pause();
     let error = crate::seal(&sink, &token(2)).unwrap_err();
@@ -249,14 +249,14 @@ fn a_writer_that_is_killed_leaves_all_of_it_or_nothing() {
     for (job, stood) in [("before-the-swap", false), ("after-the-swap", true)] {
         let prefix = server.prefix();
         let sink = create(server, &prefix);
-        crate::seal(&sink, &token(1)).unwrap();
+        let _ = crate::seal(&sink, &token(1)).unwrap();
         let mut writer = Process::start_as(ENTRY, job, Path::new(&prefix), |command| {
             command.env("TEST_ENDPOINT", server.endpoint()).envs(server.credentials())
         });
         assert_eq!(writer.hear().as_deref(), Some("there"));
         writer.kill();
         assert_eq!(value(&sink).as_deref(), stood.then_some("paid"), "{job}");
-        crate::seal(&sink, &token(2)).unwrap();
+        let _ = crate::seal(&sink, &token(2)).unwrap();
         let order = operation("order-19", "paid");
         let looked = answered(sink.lookup(&token(2), &order.id)).unwrap().unwrap();
         assert_eq!(matches!(looked, Lookup::Found(_)), stood, "{job}: {looked:?}");
