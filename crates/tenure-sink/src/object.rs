@@ -162,13 +162,14 @@ impl ObjectSink {
         let sink = Self(Arc::new(Place { bucket, home, desks: Arc::default(), id, rule }));
         let place = sink.place();
         let looked = sink.0.home.block_on(async move {
-            if create {
-                trial::trial(&place.bucket).await?;
-                return Namespace::create(&place.bucket, place.rule).await;
+            // A look first: where there is no bucket, or no sink to open, nothing is put.
+            if !create {
+                Namespace::load(&place.bucket, place.rule).await?;
+                return trial::trial(&place.bucket).await;
             }
-            // Where there is no sink, nothing is left behind either.
-            Namespace::load(&place.bucket, place.rule).await?;
-            trial::trial(&place.bucket).await
+            Namespace::find(&place.bucket, place.rule).await?;
+            trial::trial(&place.bucket).await?;
+            Namespace::create(&place.bucket, place.rule).await
         });
         looked.unwrap_or_else(|| Err(sink.0.ended())).map(|()| sink)
     }

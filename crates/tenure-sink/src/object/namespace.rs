@@ -60,7 +60,8 @@ impl Namespace {
         Self::find(bucket, rule).await?.ok_or_else(|| SinkError::Missing { place: bucket.place.clone() })
     }
 
-    async fn find(bucket: &Bucket, rule: Rule) -> Result<Option<(Self, UpdateVersion)>, SinkError> {
+    /// `None` where there is no sink. An error where there is no bucket, or something else.
+    pub(super) async fn find(bucket: &Bucket, rule: Rule) -> Result<Option<(Self, UpdateVersion)>, SinkError> {
         let key = bucket.sink();
         let Some(read) = bucket.get(&key).await? else { return Ok(None) };
         let place = bucket.called(&key);
