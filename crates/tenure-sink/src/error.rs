@@ -216,7 +216,13 @@ impl SinkError {
         )
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file", feature = "object-store", feature = "postgres", feature = "redis"))]
+    #[cfg(any(
+        feature = "sqlite",
+        feature = "file",
+        feature = "object-store",
+        feature = "postgres",
+        feature = "redis"
+    ))]
     pub(crate) fn schema(place: &str, found: i64, known: i64) -> Self {
         let advice = if found > known {
             "use a newer version of this program"
@@ -226,7 +232,13 @@ impl SinkError {
         Self::Schema { place: place.into(), found, known, advice }
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file", feature = "object-store", feature = "postgres", feature = "redis"))]
+    #[cfg(any(
+        feature = "sqlite",
+        feature = "file",
+        feature = "object-store",
+        feature = "postgres",
+        feature = "redis"
+    ))]
     pub(crate) fn corrupt(place: &str, what: impl std::fmt::Display) -> Self {
         Self::Corrupt { place: place.into(), what: what.to_string() }
     }

@@ -227,11 +227,7 @@ impl ObjectSink {
     ///
     /// # Errors
     /// [`SinkError`]: nothing was found out.
-    pub async fn lookup(
-        &self,
-        token: &Token,
-        operation: &OperationId,
-    ) -> Result<Result<Lookup, Verdict>, SinkError> {
+    pub async fn lookup(&self, token: &Token, operation: &OperationId) -> Result<Result<Lookup, Verdict>, SinkError> {
         let (place, token, operation) = (self.place(), token.clone(), operation.clone());
         self.run(async move { place.lookup(&token, &operation).await }).await
     }
@@ -264,7 +260,11 @@ impl ObjectSink {
 impl fmt::Debug for ObjectSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { bucket, id, rule, .. } = &*self.0;
-        f.debug_struct("ObjectSink").field("place", &bucket.place).field("id", id).field("rule", rule).finish_non_exhaustive()
+        f.debug_struct("ObjectSink")
+            .field("place", &bucket.place)
+            .field("id", id)
+            .field("rule", rule)
+            .finish_non_exhaustive()
     }
 }
 

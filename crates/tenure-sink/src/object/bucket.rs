@@ -7,7 +7,9 @@ use crate::SinkError;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
+use object_store::{
+    GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
+};
 use sha2::{Digest as _, Sha256};
 use std::future::Future;
 use std::sync::Arc;
@@ -100,7 +102,11 @@ impl Bucket {
     /// How an object is called in messages.
     pub(super) fn called(&self, key: &Path) -> String {
         let key = key.as_ref();
-        format!("{}{}", self.place.trim_end_matches('/'), key.strip_prefix(self.prefix.trim_end_matches('/')).map_or_else(|| format!("/{key}"), str::to_owned))
+        format!(
+            "{}{}",
+            self.place.trim_end_matches('/'),
+            key.strip_prefix(self.prefix.trim_end_matches('/')).map_or_else(|| format!("/{key}"), str::to_owned)
+        )
     }
 
     async fn bounded<T>(

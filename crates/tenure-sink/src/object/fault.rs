@@ -53,7 +53,10 @@ impl Fault {
                     .to_owned(),
             );
         }
-        if whole.contains("Missing credentials") || whole.contains("Missing AccessKeyId") || whole.contains("Missing SecretAccessKey") {
+        if whole.contains("Missing credentials")
+            || whole.contains("Missing AccessKeyId")
+            || whole.contains("Missing SecretAccessKey")
+        {
             return failed(said(error));
         }
         match status(&whole) {

@@ -84,11 +84,7 @@ impl Namespace {
 
     /// Changes it until the change stands. An answer that was lost is found by its nonce; one that did not come to stand is
     /// made anew.
-    async fn change(
-        bucket: &Bucket,
-        rule: Rule,
-        change: impl Fn(&mut Self, Nonce),
-    ) -> Result<Self, SinkError> {
+    async fn change(bucket: &Bucket, rule: Rule, change: impl Fn(&mut Self, Nonce)) -> Result<Self, SinkError> {
         let mut patience = Patience::new(bucket.wait);
         loop {
             let (mut record, version) = Self::read(bucket, rule).await?;

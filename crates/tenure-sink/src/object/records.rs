@@ -26,8 +26,7 @@ pub(super) async fn spill(bucket: &Bucket, next: &mut Manifest) -> Result<(), Si
 
 async fn put(bucket: &Bucket, resource: &ResourceName, recorded: &Recorded) -> Result<(), SinkError> {
     let key = bucket.operation(resource, &recorded.id);
-    let record =
-        Record { schema: SCHEMA, resource: resource.to_string(), operation: WireOperation::from(recorded) };
+    let record = Record { schema: SCHEMA, resource: resource.to_string(), operation: WireOperation::from(recorded) };
     let body = serde_json::to_vec(&record).map_err(|error| SinkError::corrupt(&bucket.called(&key), error))?;
     bucket.put(&key, body).await
 }
@@ -44,7 +43,10 @@ pub(super) async fn find(
     let record: Record = serde_json::from_slice(&read.body).map_err(|error| SinkError::corrupt(&place, error))?;
     let recorded = record.operation.checked().map_err(|what| SinkError::corrupt(&place, what))?;
     if recorded.id != *id || record.resource != resource.as_str() {
-        return Err(SinkError::corrupt(&place, format_args!("it is of {:?} of {:?}", recorded.id.as_str(), record.resource)));
+        return Err(SinkError::corrupt(
+            &place,
+            format_args!("it is of {:?} of {:?}", recorded.id.as_str(), record.resource),
+        ));
     }
     Ok(Some(recorded.found))
 }

@@ -60,9 +60,10 @@ impl ObjectSink {
     /// [`SinkError`] when the address makes no sense, nobody answers there, the credentials are refused, or the sink is not
     /// there or is under another rule; [`SinkError::Unfit`] when the store does not put on a condition.
     pub fn at(url: &str) -> Result<Self, SinkError> {
-        Self::at_with(url, std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        }))
+        Self::at_with(
+            url,
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        )
     }
 
     /// The same with other variables than the environment's: for a program that has its credentials from elsewhere.
@@ -92,7 +93,9 @@ impl Settings {
         let place = address.path().strip_prefix("//").ok_or(RIGHT)?;
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
         if bucket.contains('@') || bucket.contains(':') {
-            return Err(format!("credentials come from the environment (AWS_ACCESS_KEY_ID, …), never from here; {RIGHT}"));
+            return Err(format!(
+                "credentials come from the environment (AWS_ACCESS_KEY_ID, …), never from here; {RIGHT}"
+            ));
         }
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_');
         if bucket.len() < 3 || bucket.len() > 63 || !bucket.chars().all(fits) {
@@ -224,7 +227,8 @@ fn endpoint(value: &str) -> Result<String, String> {
     let host = rest.map(|rest| rest.trim_end_matches('/')).filter(|host| !host.is_empty());
     match host {
         Some(host) if host.contains('@') => {
-            Err("the endpoint holds a password: credentials come from the environment (AWS_ACCESS_KEY_ID, …)".to_owned())
+            Err("the endpoint holds a password: credentials come from the environment (AWS_ACCESS_KEY_ID, …)"
+                .to_owned())
         }
         // Behind the host there may be a path, whose case counts.
         Some(host) if host.contains('/') => Ok(value.trim_end_matches('/').to_owned()),

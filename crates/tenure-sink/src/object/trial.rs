@@ -49,7 +49,9 @@ async fn stages(bucket: &Bucket, key: &object_store::path::Path) -> Result<(), S
 
 fn without_answer(bucket: &Bucket, put: Put, unfit: &impl Fn(&str) -> SinkError) -> SinkError {
     match put {
-        Put::Refused(SinkError::Failed { why, .. }) if why.contains("not yet implemented") || why.contains("not supported") => {
+        Put::Refused(SinkError::Failed { why, .. })
+            if why.contains("not yet implemented") || why.contains("not supported") =>
+        {
             unfit(&format!("the store has no conditional put ({why})"))
         }
         Put::NotSent(error) | Put::Refused(error) => error,

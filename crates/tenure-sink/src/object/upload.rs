@@ -3,8 +3,8 @@
 use super::judge::{Judged, judge};
 use super::manifest::Object;
 use super::nonce::{Key, Nonce};
-use super::{ObjectSink, Place};
 use super::patience::all_of;
+use super::{ObjectSink, Place};
 use crate::{Answer, SinkError};
 use bytes::{Bytes, BytesMut};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};

@@ -107,11 +107,14 @@ impl Write {
         }
         let mut names = Vec::with_capacity(self.changes.len());
         for (name, change) in self.changes {
-            names.push((name, match change {
-                Change::Content(content) => Some(stage(place, &self.token, content).await?.object),
-                Change::Staged(staged) => Some(staged.object),
-                Change::Remove => None,
-            }));
+            names.push((
+                name,
+                match change {
+                    Change::Content(content) => Some(stage(place, &self.token, content).await?.object),
+                    Change::Staged(staged) => Some(staged.object),
+                    Change::Remove => None,
+                },
+            ));
         }
         let verb = Writing { token: &self.token, operation: self.operation.as_ref(), names, condition: self.condition };
         match turn(place, &self.token.resource, Start::Memory, &verb).await? {

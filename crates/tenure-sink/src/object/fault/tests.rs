@@ -20,8 +20,11 @@ fn refused(error: &StoreError) -> String {
 /// A status of the server's own trouble says nothing about whether the put was done; one about the request says that it was not.
 #[test]
 fn a_server_s_trouble_is_unsure_and_a_bad_request_is_not() {
-    let status = |code: &str| generic(&format!("Server returned non-2xx status code: {code}: <Error><Code>X</Code></Error>"));
-    for code in ["500 Internal Server Error", "503 Slow Down", "502 Bad Gateway", "429 Too Many", "408 Timeout", "409 Conflict"] {
+    let status =
+        |code: &str| generic(&format!("Server returned non-2xx status code: {code}: <Error><Code>X</Code></Error>"));
+    for code in
+        ["500 Internal Server Error", "503 Slow Down", "502 Bad Gateway", "429 Too Many", "408 Timeout", "409 Conflict"]
+    {
         assert!(matches!(Fault::of(&status(code), "p"), Fault::Unsure(why) if why == "X"), "{code}");
     }
     for code in ["400 Bad Request", "405 Method Not Allowed", "413 Too Large"] {

@@ -81,7 +81,13 @@ fn a_key_is_read_as_it_is_written_and_no_other_way() {
     let key = Key::new(Epoch::new(Epoch::MAX_VALUE).unwrap(), nonce());
     assert_eq!(key.to_string().parse::<Key>(), Ok(key));
     let good = key.to_string();
-    for bad in [good.to_uppercase() + "0", format!("+{}", &good[1..]), good.replace('-', "_"), format!("{good}/x"), String::new()] {
+    for bad in [
+        good.to_uppercase() + "0",
+        format!("+{}", &good[1..]),
+        good.replace('-', "_"),
+        format!("{good}/x"),
+        String::new(),
+    ] {
         assert!(bad.parse::<Key>().is_err(), "{bad}");
     }
 }

@@ -60,8 +60,8 @@ pub(in crate::object) struct WireOperation {
 /// Something else in its place is not taken for a damaged sink, and one of another version may look different in every
 /// other respect.
 pub(in crate::object) fn check_schema(place: &str, body: &[u8]) -> Result<(), SinkError> {
-    let any: serde_json::Value =
-        serde_json::from_slice(body).map_err(|error| SinkError::corrupt(place, format_args!("it is no JSON: {error}")))?;
+    let any: serde_json::Value = serde_json::from_slice(body)
+        .map_err(|error| SinkError::corrupt(place, format_args!("it is no JSON: {error}")))?;
     match any.get("schema").and_then(serde_json::Value::as_i64) {
         Some(SCHEMA) => Ok(()),
         Some(found) => Err(SinkError::schema(place, found, SCHEMA)),
@@ -123,10 +123,10 @@ impl From<&Manifest> for Wire {
             rule: manifest.rule.name().to_owned(),
             nonce: manifest.nonce.to_string(),
             trail: manifest.trail.iter().map(Nonce::to_string).collect(),
-            opening: manifest.opening.as_ref().map(|opening| WireOpening {
-                count: opening.count,
-                generation: opening.generation.to_string(),
-            }),
+            opening: manifest
+                .opening
+                .as_ref()
+                .map(|opening| WireOpening { count: opening.count, generation: opening.generation.to_string() }),
             row: manifest.row.as_ref().map(WireRow::from),
             floor: manifest.floor.map(Epoch::as_i64),
             names: manifest.names.iter().map(named).collect(),

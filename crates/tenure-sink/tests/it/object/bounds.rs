@@ -15,8 +15,27 @@ fn names_of_any_form_are_kept_apart_and_are_never_a_part_of_a_key() {
     shop.seal(&token(1));
     let long = "ü".repeat(512);
     let names = [
-        "..", "../..", "../sink.json", "/", "//", ".", "a/b", "a%2Fb", "a b", "'; --", "\"", "\\", "\n", "\0", "\u{7f}",
-        "é", "e\u{301}", "💾", "COM1", " ", long.as_str(),
+        "..",
+        "../..",
+        "../sink.json",
+        "/",
+        "//",
+        ".",
+        "a/b",
+        "a%2Fb",
+        "a b",
+        "'; --",
+        "\"",
+        "\\",
+        "\n",
+        "\0",
+        "\u{7f}",
+        "é",
+        "e\u{301}",
+        "💾",
+        "COM1",
+        " ",
+        long.as_str(),
     ];
     for name in names {
         assert_eq!(sent(shop.sink.write(&token(1)).put(name, name.to_owned())).unwrap(), written(), "{name:?}");

@@ -102,7 +102,8 @@ impl SinkUnderTest for Subject {
     fn open_missing(&self) -> (Option<SinkError>, bool) {
         let prefix = format!("{}-missing", self.prefix);
         let error = self.open(&prefix).err();
-        let found: Vec<_> = super::runtime().block_on(self.store.list(Some(&Path::from(prefix))).try_collect()).unwrap();
+        let found: Vec<_> =
+            super::runtime().block_on(self.store.list(Some(&Path::from(prefix))).try_collect()).unwrap();
         (error, !found.is_empty())
     }
 

@@ -2,9 +2,9 @@
 
 use super::{Shop, failed, operation, sent, written};
 use crate::{id, token};
+use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use object_store::ObjectStoreExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tenure_core::Epoch;

@@ -102,7 +102,10 @@ fn a_generation_does_not_come_again_after_a_restore() {
         for (key, body) in &backup {
             shop.plant(key, body.clone());
         }
-        assert_eq!(answered(shop.another().sink.describe(&resource())).unwrap().row.map(|row| row.epoch), Some(token(1).epoch));
+        assert_eq!(
+            answered(shop.another().sink.describe(&resource())).unwrap().row.map(|row| row.epoch),
+            Some(token(1).epoch)
+        );
     }
 }
 

@@ -4,9 +4,9 @@ use super::wire::{Gate, Trouble, Wire};
 use super::{LONG, operation, sent, written};
 use crate::process::{Process, job, say};
 use crate::{id, token};
+use object_store::ObjectStore;
 use object_store::aws::AmazonS3Builder;
 use object_store::prefix::PrefixStore;
-use object_store::ObjectStore;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,10 @@ fn what_is_wrong_with_the_server_or_the_credentials_is_named() {
         }
     }
     let error = ObjectSink::at_with(&address, [("AWS_ACCESS_KEY_ID", key)]).unwrap_err();
-    assert!(error.to_string().contains("AWS_SECRET_ACCESS_KEY") || error.to_string().contains("SecretAccessKey"), "{error}");
+    assert!(
+        error.to_string().contains("AWS_SECRET_ACCESS_KEY") || error.to_string().contains("SecretAccessKey"),
+        "{error}"
+    );
     let missing = address.replace(server.bucket(), "no-such-bucket");
     let error = ObjectSink::at_with(&format!("{missing}&create=true"), server.credentials()).unwrap_err();
     assert!(error.to_string().contains("no bucket of this name"), "{error}");

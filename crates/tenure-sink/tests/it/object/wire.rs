@@ -10,9 +10,13 @@ use object_store::{
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 use tenure_sink::conformance::answered;
 use tokio::sync::Semaphore;
+
+/// Who is not at a gate by then does not come.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What happens to one put.
 #[derive(Debug)]
@@ -34,18 +38,29 @@ pub(super) enum Trouble {
 /// A place where a put waits.
 #[derive(Debug)]
 pub(super) struct Gate {
-    arrived: Semaphore,
+    arrived: Mutex<u32>,
+    came: Condvar,
     open: Semaphore,
 }
 
 impl Gate {
     pub(super) fn closed() -> Arc<Self> {
-        Arc::new(Self { arrived: Semaphore::new(0), open: Semaphore::new(0) })
+        Arc::new(Self { arrived: Mutex::new(0), came: Condvar::new(), open: Semaphore::new(0) })
     }
 
-    /// Waits on this thread until a put is there.
+    /// Waits on this thread until somebody is there.
+    #[track_caller]
     pub(super) fn wait(&self) {
-        answered(self.arrived.acquire()).unwrap().forget();
+        let arrived = self.arrived.lock().unwrap();
+        let (mut arrived, waited) = self.came.wait_timeout_while(arrived, PATIENCE, |arrived| *arrived == 0).unwrap();
+        assert!(!waited.timed_out(), "nobody came to the gate");
+        *arrived -= 1;
+    }
+
+    async fn pass(&self) {
+        *self.arrived.lock().unwrap() += 1;
+        self.came.notify_all();
+        self.open.acquire().await.unwrap().forget();
     }
 
     pub(super) fn open(&self) {
@@ -192,8 +207,7 @@ impl ObjectStore for Wire {
                 self.put_now(key, body, options).await
             }
             Some(Trouble::Gate(gate)) => {
-                gate.arrived.add_permits(1);
-                gate.open.acquire().await.unwrap().forget();
+                gate.pass().await;
                 self.put_now(key, body, options).await
             }
             Some(Trouble::Late) => {
@@ -216,8 +230,7 @@ impl ObjectStore for Wire {
         if key.as_ref().contains("manifests") && self.has_lost.swap(false, Ordering::SeqCst) {
             let gate = self.reads.lock().unwrap().take();
             if let Some(gate) = gate {
-                gate.arrived.add_permits(1);
-                gate.open.acquire().await.unwrap().forget();
+                gate.pass().await;
             }
         }
         let mut got = self.inner.get_opts(key, options).await?;
