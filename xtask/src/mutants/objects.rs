@@ -103,4 +103,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "            if let Some(operation) = self.operation.filter(|_| false) {",
         tests: &[Test::own("tenure_sink::object::s3::a_writer_that_is_killed_leaves_all_of_it_or_nothing")],
     },
+    Mutant {
+        id: "B9",
+        what: "writers that put one after the other leave no room",
+        file: "crates/tenure-sink/src/object/desk.rs",
+        find: "if self.row < ROW {",
+        replace: "if self.row < u32::MAX {",
+        tests: &[Test::own("tenure_sink::object::writers::a_seal_gets_in_between_writers_that_do_not_rest")],
+    },
 ];

@@ -2,18 +2,20 @@
 
 use super::swap::Held;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as Lock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tenure_core::ResourceName;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// So many resources are remembered while nobody writes them.
 const IDLE_MAX: usize = 1024;
 
-/// So many changes in a row, with others of this process waiting, and then a breath: a seal that comes from elsewhere
-/// must read and put between two of them, and would never get in.
+/// So many changes one right after the other, and then a breath: a seal that comes from elsewhere must read and put between
+/// two of them, and would never get in.
 const ROW: u32 = 4;
+
+/// A breath is never longer.
+const BREATH_MAX: Duration = Duration::from_millis(300);
 
 /// The desks of a sink.
 #[derive(Debug, Default)]
@@ -22,7 +24,6 @@ pub(super) struct Desks(Lock<HashMap<ResourceName, Arc<Desk>>>);
 /// The one of a resource.
 #[derive(Debug, Default)]
 pub(super) struct Desk {
-    waiting: AtomicUsize,
     memory: Mutex<Memory>,
 }
 
@@ -31,13 +32,9 @@ pub(super) struct Memory {
     /// What stood when it was last looked at. An admission by it is checked by the put; a refusal is not, and wants a
     /// fresh look.
     pub(super) held: Option<Held>,
+    /// When the last change stood, and how long its put had taken.
+    last: Option<(Instant, Duration)>,
     row: u32,
-}
-
-/// A turn at the desk.
-pub(super) struct Seat<'a> {
-    desk: &'a Desk,
-    pub(super) memory: MutexGuard<'a, Memory>,
 }
 
 impl Desks {
@@ -52,11 +49,8 @@ impl Desks {
 
 impl Desk {
     /// Waits for one's turn, at most so long.
-    pub(super) async fn sit(&self, wait: Duration) -> Option<Seat<'_>> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let memory = tokio::time::timeout(wait, self.memory.lock()).await;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        Some(Seat { desk: self, memory: memory.ok()? })
+    pub(super) async fn sit(&self, wait: Duration) -> Option<MutexGuard<'_, Memory>> {
+        tokio::time::timeout(wait, self.memory.lock()).await.ok()
     }
 
     /// What is remembered, if nobody is just changing it.
@@ -65,18 +59,17 @@ impl Desk {
     }
 }
 
-impl Seat<'_> {
-    /// Whether it is time for a breath, after a change that stands.
-    pub(super) fn is_out_of_breath(&mut self) -> bool {
-        if self.desk.waiting.load(Ordering::Relaxed) == 0 {
-            self.memory.row = 0;
-            return false;
+impl Memory {
+    /// How long a breath to take after a change that stands, whose put took from `began` to `ended`.
+    pub(super) fn breath(&mut self, began: Instant, ended: Instant) -> Option<Duration> {
+        let took = ended - began;
+        let is_next = self.last.is_some_and(|(ended, took)| began.saturating_duration_since(ended) < took);
+        self.row = if is_next { self.row + 1 } else { 0 };
+        self.last = Some((ended, took));
+        if self.row < ROW {
+            return None;
         }
-        self.memory.row += 1;
-        if self.memory.row < ROW {
-            return false;
-        }
-        self.memory.row = 0;
-        true
+        self.row = 0;
+        Some((took * 3).min(BREATH_MAX))
     }
 }

@@ -1,14 +1,12 @@
 //! What every change of a manifest goes through: look, judge, put if nobody came before, and look again.
 
 use super::Place;
-use super::desk::Seat;
 use super::manifest::Manifest;
 use super::nonce::Nonce;
 use super::patience::{Patience, now, pause};
 use super::records;
 use super::swap::{Held, Landing, load, swap};
 use crate::{Answer, SinkError};
-use std::time::Duration;
 use tenure_core::ResourceName;
 
 /// What is to be done with a manifest.
@@ -53,9 +51,6 @@ pub(super) enum Start {
     Fresh,
 }
 
-/// A breath is never longer.
-const BREATH_MAX: Duration = Duration::from_millis(300);
-
 /// Takes a turn at the resource's desk.
 pub(super) async fn turn<V: Verb>(
     place: &Place,
@@ -67,9 +62,9 @@ pub(super) async fn turn<V: Verb>(
     let desk = place.desks.of(resource);
     let mut patience = Patience::new(bucket.wait);
     let busy = |waited| SinkError::Busy { place: bucket.called(&bucket.manifest(resource)), waited };
-    let Some(mut seat) = desk.sit(bucket.wait).await else { return Err(busy(patience.spent())) };
+    let Some(mut memory) = desk.sit(bucket.wait).await else { return Err(busy(patience.spent())) };
     // Taken, so that nothing is remembered of a turn that ends half-way.
-    let mut held = seat.memory.held.take().filter(|_| start == Start::Memory);
+    let mut held = memory.held.take().filter(|_| start == Start::Memory);
     let mut is_fresh = held.is_none();
     if held.is_none() {
         held = load(bucket, resource, place.rule).await?;
@@ -77,7 +72,7 @@ pub(super) async fn turn<V: Verb>(
     loop {
         match verb.decide(place, held.as_ref()).await? {
             Step::Say(said) if is_fresh => {
-                seat.memory.held = held;
+                memory.held = held;
                 return Ok(Turned::Said(said));
             }
             Step::Say(_) => {
@@ -101,8 +96,10 @@ pub(super) async fn turn<V: Verb>(
                 let began = now();
                 match swap(bucket, held.as_ref(), *next).await? {
                     Landing::Landed(stands) => {
-                        seat.memory.held = Some(stands);
-                        breathe(&mut seat, began.elapsed()).await;
+                        memory.held = Some(stands);
+                        if let Some(breath) = memory.breath(began, now()) {
+                            pause(breath).await;
+                        }
                         return Ok(Turned::Said(said));
                     }
                     Landing::Moved(found) => held = found,
@@ -116,11 +113,5 @@ pub(super) async fn turn<V: Verb>(
             return Err(busy(patience.spent()));
         }
         patience.nap(Nonce::draw(&bucket.place)?).await;
-    }
-}
-
-async fn breathe(seat: &mut Seat<'_>, put: Duration) {
-    if seat.is_out_of_breath() {
-        pause((put * 3).min(BREATH_MAX)).await;
     }
 }
