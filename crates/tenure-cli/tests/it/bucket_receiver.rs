@@ -14,7 +14,7 @@ fn a_run_seals_a_bucket_and_every_verb_reaches_it_by_its_id() {
     tenure(&["run", "--resource", JOB, "--sink", &url, "--", "true"]).ended(69).with(&["is not there", "s3://"]);
     tenure(&["run", "--resource", JOB, "--sink", &made(&url), "--", "true"]).ended(0);
     // Its id is its address, and so nobody has to name it.
-    tenure(&["sinks", JOB, "ls"]).ended(0).with(&["sealed", "has epoch", &url]);
+    tenure(&["sinks", JOB, "ls"]).ended(0).with(&["has epoch 1, as the authority", &url]);
     tenure(&["doctor"]).with(&[&url]);
     tenure(&["sinks", JOB, "reopen", &url, "--reason", "a bucket was put back"]).ended(0).with(&["Reopened"]);
     tenure(&["run", "--resource", JOB, "--sink", &url, "--", "true"]).ended(0);
