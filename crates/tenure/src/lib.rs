@@ -50,7 +50,8 @@ pub use checkpoint::Checkpoint;
 pub use connect::{Builder, IntoResource, Tenure, connect};
 #[cfg(feature = "signed")]
 pub use error::SigningError;
-pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
+pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost, WriteError};
+pub use keeper::SealNews;
 pub use lease::{Lease, Resumed};
 pub use losses::LossCounts;
 

@@ -13,7 +13,7 @@ use sink::{Fencing, Sink};
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
 use tenure_core::decide::Request;
-use tenure_core::holder::{HeldLease, LeaseStep};
+use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
 use tenure_core::{
     Actor, AuthorityClock, Epoch, Generation, Instant, Reason, ResourceName, SessionId, SinkId, Ttl, invariants,
 };
@@ -28,13 +28,16 @@ struct Takeover {
     adapters: Vec<Vec<usize>>,
     /// The candidates are of these kinds in turn, instead of any kind at any time.
     in_turn: bool,
-    /// Every step of a holder is a step of its own. Otherwise it describes as soon as it may while no generation can
-    /// change, marks with the last seal's answer, and hears of no refused write: the model stays small.
+    /// Every step of a holder is a step of its own, and waits for no other sink. Otherwise it describes as soon as it may
+    /// while no generation can change, binds and marks all sinks at once, with the last seal's answer, and hears of no refused
+    /// write: the model stays small.
     fine: bool,
     /// A holder may give its lease up.
     releases: bool,
     /// A holder may add the last sink to its lease.
     adds_a_sink: bool,
+    /// A holder's policy may excuse the last sink.
+    excuses: bool,
     /// How often the authority's store may go back to an earlier state of itself, and whether it can tell.
     restores: u8,
     notices: bool,
@@ -67,6 +70,12 @@ enum Without {
     Union,
     /// A holder seals a sink that it adds, and enrols it later.
     EnrolBeforeSeal,
+    /// A takeover whose holder may excuse one sink is announced without any that is missing.
+    NamesOfTheExcused,
+    /// A sink that was excused, and never bound, counts as sealed from the announcement on.
+    SealOfTheExcused,
+    /// A holder takes itself for accepted at every sink once the takeover is announced.
+    HolderKnowsWhere,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +99,8 @@ struct Grant {
     session: SessionId,
     adapters: Vec<usize>,
     announced: bool,
+    /// Without which sinks it was announced, until they are sealed.
+    excused: BTreeSet<usize>,
     /// In which life of the authority's store it was given.
     life: u8,
 }
@@ -120,6 +131,8 @@ struct Broken {
     i9: bool,
     announced_unsealed: bool,
     moved_back: bool,
+    /// A grant was announced without a sink that its policy does not name.
+    excused_unnamed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +148,7 @@ enum Action {
     /// A holder hears that a sink refused its write.
     Hear(usize, usize),
     AnnounceEarly(usize),
+    Excuse(usize),
     Release(usize),
     AddSink(usize),
     SealAdded(usize),
@@ -174,6 +188,7 @@ impl Takeover {
             fine: false,
             releases: false,
             adds_a_sink: false,
+            excuses: false,
             restores: 0,
             notices: false,
             failovers: 0,
@@ -204,6 +219,8 @@ impl Takeover {
             }),
             Property::always("I9 forgotten stays closed", |_, state: &State| !state.broken.i9),
             Property::always("announced means sealed", |_, state: &State| !state.broken.announced_unsealed),
+            Property::always("only named sinks are excused", |_, state: &State| !state.broken.excused_unnamed),
+            Property::always("a holder believes in a sink only where it was sealed", Self::believes_where_sealed),
             Property::always("leases move one way", |_, state: &State| !state.broken.moved_back),
             Property::sometimes("a takeover is announced", |_, state: &State| {
                 state.grants.iter().skip(1).any(|grant| grant.announced)
@@ -215,6 +232,34 @@ impl Takeover {
                 })
             }),
         ]
+    }
+
+    /// What the holder of this lease may do next.
+    fn steps(&self, lease: &HeldLease) -> Vec<LeaseStep> {
+        let mut steps = lease.next_steps();
+        let asks = |step: &LeaseStep| matches!(step, LeaseStep::Describe(_) | LeaseStep::Seal { .. });
+        if !self.fine && !self.excuses && steps.iter().any(asks) {
+            steps.retain(asks);
+        }
+        steps
+    }
+
+    /// Not where rows are forgotten.
+    fn believes_where_sealed(&self, state: &State) -> bool {
+        let believes = |grant: &Grant, sink: usize| match self.without {
+            Some(Without::HolderKnowsWhere) => grant.lease.may_write(),
+            _ => grant.lease.may_write_to(&sink_id(sink)),
+        };
+        let was_sealed = |grant: &Grant, sink: usize| {
+            let epochs = state.sinks[sink].row.as_ref().map(|row| row.epoch).zip(grant.lease.token());
+            epochs.is_some_and(|(row, token)| row >= token.epoch)
+        };
+        self.fencing != Fencing::Sealed
+            || self.failovers + self.retires > 0
+            || (0..self.sinks).all(|sink| {
+                let mut knows = state.grants.iter().filter(|grant| grant.adapters.contains(&sink));
+                knows.all(|grant| !believes(grant, sink) || was_sealed(grant, sink))
+            })
     }
 
     fn also(mut self, name: &'static str, reached: fn(&Self, &State) -> bool) -> Self {
@@ -252,7 +297,7 @@ impl Model for Takeover {
             actions.extend((0..self.adapters.len()).filter(|kind| !self.in_turn || *kind == turn).map(Action::Grant));
         }
         for (number, grant) in state.grants.iter().enumerate() {
-            let steps = grant.lease.next_steps().into_iter();
+            let steps = self.steps(&grant.lease).into_iter();
             actions.extend(
                 steps.filter(|step| !matches!(step, LeaseStep::Seal { .. })).map(|step| Action::Step(number, step)),
             );
@@ -261,8 +306,14 @@ impl Model for Takeover {
                 if self.fine || self.failovers > 0 {
                     actions.extend(grant.adapters.iter().map(|sink| Action::Hear(number, *sink)));
                 }
-            } else if matches!(self.without, Some(Without::SealsAtAllSinks | Without::SealsAfterARelease)) {
+            } else if let Some(
+                Without::SealsAtAllSinks | Without::SealsAfterARelease | Without::NamesOfTheExcused,
+            ) = self.without
+            {
                 actions.push(Action::AnnounceEarly(number));
+            }
+            if self.excuses && *grant.lease.phase() == LeasePhase::Sealing {
+                actions.push(Action::Excuse(number));
             }
             if self.releases && grant.lease.may_write() {
                 actions.push(Action::Release(number));
@@ -308,6 +359,10 @@ impl Model for Takeover {
             Action::Write(grant, sink) => next.write(self, grant, sink).then_some(())?,
             Action::Hear(grant, sink) => next.hear(self, grant, sink),
             Action::AnnounceEarly(holder) => next.announce_early(self, holder).then_some(())?,
+            Action::Excuse(holder) => {
+                let last = BTreeSet::from([sink_id(self.sinks - 1)]);
+                next.grants[holder].lease.excuse(last);
+            }
             Action::Release(holder) => next.grants[holder].lease.release(),
             Action::AddSink(holder) => {
                 let added = self.sinks - 1;

@@ -211,3 +211,45 @@ fn a_new_sink_is_enrolled_before_it_is_sealed() {
     let model = Takeover { adapters: vec![vec![0], vec![0, 1]], ..with_an_added_sink(3) };
     holds("enrolled before sealed", model, 21_383);
 }
+
+/// The last sink may be excused, and is sealed later or never.
+fn excusing(grants: usize) -> Takeover {
+    Takeover { excuses: true, ..sealed(2, grants) }
+        .also("an old holder writes where the new one is excused", |_, state| {
+            let excused = state.grants.iter().rposition(|grant| grant.announced && !grant.excused.is_empty());
+            let writer = state.sinks[1].last;
+            excused.is_some_and(|new| new > 0 && writer.is_some() && state.sinks[0].last > writer)
+        })
+        .also("an excused sink is sealed after the announcement, and written", |_, state| {
+            state.sinks[0].last.is_none()
+                && state.grants.last().is_some_and(|grant| {
+                    grant.announced
+                        && grant.lease.may_write_to(&super::sink_id(1))
+                        && grant.lease.token().is_some_and(|token| state.sinks[1].last == Some(token.epoch))
+                })
+        })
+}
+
+#[test]
+fn a_sink_that_is_excused_by_name_is_outside_i2_until_it_is_sealed_and_every_other_inside() {
+    holds("excused", excusing(3), 148_794);
+    is_never_stuck("excused", &excusing(2), 1);
+}
+
+#[test]
+fn an_excused_sink_that_was_never_bound_is_not_sealed() {
+    breaks("excused is taken for sealed", excusing(2).without(Without::SealOfTheExcused), I2);
+}
+
+#[test]
+fn a_missing_sink_that_nobody_named_is_no_excuse() {
+    breaks("announced without any one sink", excusing(2).without(Without::NamesOfTheExcused), I2);
+    let named = "only named sinks are excused";
+    breaks("announced without any one sink", excusing(2).without(Without::NamesOfTheExcused), named);
+}
+
+#[test]
+fn a_holder_is_not_accepted_where_it_was_excused() {
+    let believes = "a holder believes in a sink only where it was sealed";
+    breaks("written where it was excused", excusing(2).without(Without::HolderKnowsWhere), believes);
+}
