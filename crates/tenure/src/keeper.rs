@@ -15,7 +15,8 @@ mod witness;
 
 pub(crate) use excused::Excuse;
 pub(crate) use held::Held;
-pub(crate) use sealing::{News, SealNews};
+pub(crate) use sealing::News;
+pub use sealing::SealNews;
 pub(crate) use signing::Keys;
 pub(crate) use takeover::Wish;
 

@@ -68,6 +68,11 @@ pub use tenure_sink as sink;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// The page on takeovers, compiled.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/takeover.md")]
+struct TakeoverPage;
+
 /// The page on HTTP, compiled.
 #[cfg(all(doctest, feature = "http", feature = "sqlite"))]
 #[doc = include_str!("../../../docs/http.md")]

@@ -286,4 +286,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
             Test::own("tenure::sealing::a_takeover_is_sealed_at_every_receiver_before_it_is_announced"),
         ],
     },
+    Mutant {
+        id: "I12",
+        what: "a receiver that was never bound counts as sealed",
+        file: "crates/tenure-core/src/decide/lease.rs",
+        find: "filter(|(sink, mark)| !mark.sealed && !excused.contains(*sink))",
+        replace: "filter(|(sink, mark)| !mark.sealed && mark.bound.is_some() && !excused.contains(*sink))",
+        tests: &[Test::own("tenure_core::decide::grants::a_takeover_that_excuses_a_sink_names_it_until_it_is_sealed")],
+    },
+    Mutant {
+        id: "I12",
+        what: "a holder takes itself for accepted where it was excused",
+        file: "crates/tenure-core/src/holder/lease.rs",
+        find: "self.may_write() && self.sinks.get(sink) == Some(&SinkStep::Done)",
+        replace: "self.may_write() && self.sinks.contains_key(sink)",
+        tests: &[Test::own(
+            "tenure_core::holder::lease::a_takeover_is_announced_without_the_sinks_that_are_excused_and_no_other",
+        )],
+    },
 ];

@@ -4,7 +4,8 @@
 mod lane;
 mod news;
 
-pub(crate) use news::{News, SealNews};
+pub(crate) use news::News;
+pub use news::SealNews;
 
 use super::Shared;
 use super::ask::Answered;
@@ -258,14 +259,16 @@ impl Drive<'_> {
                 self.lane(&id).answered();
                 match sealed {
                     Ok(sealing) => {
-                        match &sealing {
-                            // Described again, but not in a circle without a pause.
-                            Sealing::WrongGeneration { .. } => self.lane(&id).failed(now, None),
-                            Sealing::Seal(_) => self.sealed(&id),
-                            _ => {}
-                        }
+                        let moves = match &sealing {
+                            Sealing::WrongGeneration { .. } => self.lane(&id).moves(),
+                            Sealing::Seal(_) => {
+                                self.sealed(&id);
+                                false
+                            }
+                            _ => false,
+                        };
                         self.lease.handle_seal(&id, &generation, sealing.into());
-                        Ok(())
+                        if moves { self.failed(&id, moving(&id), now) } else { Ok(()) }
                     }
                     Err(error) => self.failed(&id, error, now),
                 }
@@ -318,7 +321,7 @@ impl Drive<'_> {
         }
         let failures = self.lane(id).failures.saturating_add(1);
         self.tell_news(|| SealNews::Failed { sink: id.clone(), failures, error: error.to_string() });
-        self.lane(id).failed(now, Some(error));
+        self.lane(id).failed(now, error);
         Ok(())
     }
 
@@ -388,6 +391,11 @@ async fn in_time<T>(
             Err(SinkError::Unreachable { place, why })
         }
     }
+}
+
+fn moving(id: &SinkId) -> SinkError {
+    let why = "its generation changes each time that it is looked at, as if two servers answered under one address";
+    SinkError::Unreachable { place: id.to_string(), why: why.to_owned() }
 }
 
 /// The receivers that are enrolled and sealed.

@@ -17,5 +17,6 @@ mod keeping;
 mod sealing;
 mod signed;
 mod sticky;
+mod takeover;
 mod waiting;
 mod witness;

@@ -28,15 +28,15 @@ struct Takeover {
     adapters: Vec<Vec<usize>>,
     /// The candidates are of these kinds in turn, instead of any kind at any time.
     in_turn: bool,
-    /// Every step of a holder is a step of its own, and waits for no other sink. Otherwise it describes as soon as it may
-    /// while no generation can change, binds and marks all sinks at once, with the last seal's answer, and hears of no refused
-    /// write: the model stays small.
+    /// Every step of a holder is a step of its own. Otherwise it describes as soon as it may while no generation can
+    /// change, marks with the last seal's answer, and hears of no refused write: the model stays small.
     fine: bool,
     /// A holder may give its lease up.
     releases: bool,
     /// A holder may add the last sink to its lease.
     adds_a_sink: bool,
-    /// A holder's policy may excuse the last sink.
+    /// A holder's policy may excuse the last sink, and no sink waits for another one. Otherwise it binds and marks all at once,
+    /// which is one of the orders that it may keep: the model stays small.
     excuses: bool,
     /// How often the authority's store may go back to an earlier state of itself, and whether it can tell.
     restores: u8,
@@ -238,7 +238,7 @@ impl Takeover {
     fn steps(&self, lease: &HeldLease) -> Vec<LeaseStep> {
         let mut steps = lease.next_steps();
         let asks = |step: &LeaseStep| matches!(step, LeaseStep::Describe(_) | LeaseStep::Seal { .. });
-        if !self.fine && !self.excuses && steps.iter().any(asks) {
+        if !self.excuses && steps.iter().any(asks) {
             steps.retain(asks);
         }
         steps

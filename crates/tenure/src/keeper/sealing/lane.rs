@@ -14,6 +14,8 @@ pub(super) struct Lane {
     pub(super) failures: u32,
     /// What it said last, if it was no good.
     pub(super) error: Option<SinkError>,
+    /// Whether it was of another generation at its seal than at its description, since it was last sealed.
+    moved: bool,
 }
 
 /// After the first failure; doubled after each further one, and spread by a half to either side.
@@ -70,12 +72,18 @@ impl Lane {
         *self = Self::default();
     }
 
+    /// It is of another generation than it was. Returns whether it has been so before: one that changes at each look is not
+    /// asked without a pause.
+    pub(super) const fn moves(&mut self) -> bool {
+        std::mem::replace(&mut self.moved, true)
+    }
+
     /// The try was in vain: once more after a pause.
-    pub(super) fn failed(&mut self, now: Instant<HolderClock>, error: Option<SinkError>) {
+    pub(super) fn failed(&mut self, now: Instant<HolderClock>, error: SinkError) {
         let pause = jittered((FIRST_PAUSE * 2_u32.pow(self.failures.min(8))).min(LONGEST_PAUSE));
         self.failures = self.failures.saturating_add(1);
         (self.since, self.again) = (None, Some(now.after(pause)));
-        self.error = error.or_else(|| self.error.take());
+        self.error = Some(error);
     }
 }
 
