@@ -10,7 +10,7 @@ pub use news::SealNews;
 use super::Shared;
 use super::ask::Answered;
 use super::kept::Kept;
-use lane::Lane;
+use lane::{Lane, PATIENCE};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -189,7 +189,9 @@ impl Drive<'_> {
         let found = self.sinks.iter().find(|sink| sink.id() == id).cloned();
         let sink = found.ok_or_else(|| Trouble::Refused(Refusal::NoAdapter { sink: id.clone() }))?;
         lane.begins(now);
-        Ok(Some((sink, lane.patience())))
+        // A try that is under way when the time is over is waited for, but not for long.
+        let left = self.terms.until.map_or(Duration::MAX, |until| until.since(&now).max(PATIENCE));
+        Ok(Some((sink, lane.patience().min(left))))
     }
 
     /// Whether more may come soon that can be told in the same step.
