@@ -83,7 +83,9 @@ pub enum AcquireError {
         error: AuthorityError,
     },
     /// A receiver is to be excused that the wish does not name: it would neither be sealed nor written to.
-    #[error("the receiver {sink} is to be excused, but is none of the wish's receivers: name it there, or correct the name")]
+    #[error(
+        "the receiver {sink} is to be excused, but is none of the wish's receivers: name it there, or correct the name"
+    )]
     NotExcusable {
         /// Which.
         sink: SinkId,

@@ -161,7 +161,11 @@ pub(crate) fn lease_to(record: &LeaseRecord) -> Result<String> {
             gone = forgotten.iter().map(ToString::to_string).collect();
         }
     }
-    let mark = |mark: &SinkMark| Mark { bound: mark.bound.as_ref().map(ToString::to_string), sealed: mark.sealed, excused: mark.excused };
+    let mark = |mark: &SinkMark| Mark {
+        bound: mark.bound.as_ref().map(ToString::to_string),
+        sealed: mark.sealed,
+        excused: mark.excused,
+    };
     write(
         "a resource",
         &Lease {

@@ -190,7 +190,10 @@ impl Resource {
         let mut sinks = BTreeMap::new();
         for (id, receiver) in &self.receivers {
             let bound = text::<Generation>("generation", receiver.generation.as_deref())?;
-            sinks.insert(named::<SinkId>("receivers", id)?, SinkMark { bound, sealed: receiver.sealed, excused: receiver.excused });
+            sinks.insert(
+                named::<SinkId>("receivers", id)?,
+                SinkMark { bound, sealed: receiver.sealed, excused: receiver.excused },
+            );
         }
         Ok(LeaseRecord {
             resource: named::<ResourceName>("resource", &self.resource)?,

@@ -66,9 +66,9 @@ impl Excuse {
 /// What a person has to know; nothing of a first failure, which the refusal tells, and less and less of those that follow.
 fn sentence(news: &SealNews) -> Option<String> {
     match news {
-        SealNews::Failed { sink, failures, error } if *failures > 1 && failures.is_power_of_two() => {
-            Some(format!("the receiver {sink} could not be sealed {failures} times in a row, and is tried again: {error}"))
-        }
+        SealNews::Failed { sink, failures, error } if *failures > 1 && failures.is_power_of_two() => Some(format!(
+            "the receiver {sink} could not be sealed {failures} times in a row, and is tried again: {error}"
+        )),
         SealNews::Excused { sink } => Some(format!(
             "going on without the receiver {sink}, as --excuse allows: until it is sealed it refuses this run, and may accept \
              a former holder"

@@ -73,7 +73,9 @@ impl Keeper {
     /// Goes on to seal what the takeover was announced without, for as long as the lease is held.
     pub(super) fn seal_the_rest(held: &Arc<Held>) {
         let unsealed = held.excused();
-        let Some(sinks) = held.rare().filter(|_| !unsealed.is_empty()).map(|rare| Arc::clone(&rare.sinks)) else { return };
+        let Some(sinks) = held.rare().filter(|_| !unsealed.is_empty()).map(|rare| Arc::clone(&rare.sinks)) else {
+            return;
+        };
         let rest = Rest {
             shared: Arc::clone(held.shared()),
             kept: Arc::clone(held.session()),

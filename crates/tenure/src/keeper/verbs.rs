@@ -197,8 +197,7 @@ async fn seal_again(held: &Arc<Held>, sink: &SinkId) -> Result<(), HeedError> {
     let mut lease = HeldLease::held(held.token().clone(), &ids, &BTreeSet::from([sink.clone()]), ids.clone());
     let until = held.session().gate.deadline().unwrap_or(tenure_core::Instant::from_nanos(0));
     let marked = |sink: &SinkId| held.not_excused_any_more(sink);
-    let terms =
-        Terms { until: Some(until), news: rare.news.as_ref(), marked: Some(&marked), ..Terms::default() };
+    let terms = Terms { until: Some(until), news: rare.news.as_ref(), marked: Some(&marked), ..Terms::default() };
     match drive(held.shared(), held.session(), &rare.sinks, &mut lease, &terms).await {
         Ok(()) => Ok(held.standing()?),
         Err(Trouble::Sink(sink, error)) => Err(HeedError::Sink { sink, error }),

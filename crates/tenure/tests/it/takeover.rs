@@ -198,7 +198,10 @@ async fn a_takeover_over_three_receivers_survives_each_lost_answer() {
             assert!((0..3).all(|number| ten.write(number, lease.token()) == Verdict::Written), "{call:?}");
             lease.ensure_owned().await.unwrap();
             let record = stage.record().await.unwrap();
-            assert!(record.phase == Phase::Held && record.sinks.values().all(|mark| mark.sealed), "{call:?}: {record:?}");
+            assert!(
+                record.phase == Phase::Held && record.sinks.values().all(|mark| mark.sealed),
+                "{call:?}: {record:?}"
+            );
         }
     }
 }

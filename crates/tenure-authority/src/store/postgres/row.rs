@@ -345,7 +345,11 @@ pub(super) fn sinks_to(sinks: &BTreeMap<SinkId, SinkMark>) -> Result<String> {
     if sinks.is_empty() {
         return Ok("{}".to_owned());
     }
-    let mark = |mark: &SinkMark| Mark { bound: mark.bound.as_ref().map(ToString::to_string), sealed: mark.sealed, excused: mark.excused };
+    let mark = |mark: &SinkMark| Mark {
+        bound: mark.bound.as_ref().map(ToString::to_string),
+        sealed: mark.sealed,
+        excused: mark.excused,
+    };
     to_json(&sinks.iter().map(|(sink, of)| (sink.as_str(), mark(of))).collect::<BTreeMap<_, _>>())
 }
 

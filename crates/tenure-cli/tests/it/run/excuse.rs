@@ -21,7 +21,8 @@ fn a_command_starts_without_a_receiver_that_is_excused_and_every_verb_says_so() 
         env!("CARGO_BIN_EXE_tenure")
     );
     let (down, sh) = (down(), ["--json", "--", "sh", "-c", &script]);
-    let run = ["run", "--resource", "r", "--sink", MAIN, "--sink", &down, "--excuse", "copy", "--excuse-after", "300ms"];
+    let run =
+        ["run", "--resource", "r", "--sink", MAIN, "--sink", &down, "--excuse", "copy", "--excuse-after", "300ms"];
     let said = site.tenure(&[&run[..], &sh[..]].concat()).ended(0).with(&[
         "its receiver copy could not be sealed",
         "going on without the receiver copy, as --excuse allows",
@@ -47,7 +48,7 @@ fn without_an_excuse_a_receiver_that_is_down_is_named_and_nothing_is_started() {
     let site = Site::new();
     let down = down();
     let run = ["run", "--resource", "r", "--sink", MAIN, "--sink", &down, "--wait", "2s", "--", "touch", "started"];
-    site.tenure(&run).ended(69).with(&["its receiver copy could not be sealed", "waiting for it for up to 2s"]);
+    site.tenure(&run).ended(69).with(&["its receiver copy could not be sealed", "waiting for it for up to 2.0 s"]);
     assert!(!site.path("started").exists());
     let history = site.history();
     assert!(history.iter().all(|row| row.event.name() != "announced"));
@@ -63,7 +64,7 @@ fn an_excuse_that_names_nobody_or_never_comes_is_64() {
         site.tenure(&[&run, args, &["--", "true"]].concat()).ended(64)
     };
     refused(&["--excuse", "copy"]).with(&["no --sink has this name or address; there is main"]);
-    refused(&["--excuse", "main", "--excuse-after", "30s"]).with(&["never comes within --wait 30s"]);
+    refused(&["--excuse", "main", "--excuse-after", "30s"]).with(&["never comes within --wait 30.0 s"]);
     refused(&["--excuse-after", "3s"]).with(&["--excuse <NAME>"]);
     assert_eq!(site.history().len(), 0, "no session was opened");
 }

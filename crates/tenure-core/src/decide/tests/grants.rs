@@ -139,7 +139,8 @@ fn a_takeover_that_excuses_a_sink_names_it_until_it_is_sealed() {
     let token = granted.token;
     let generations =
         |sinks: &[&SinkId]| sinks.iter().map(|sink| ((*sink).clone(), Generation::new("g").unwrap())).collect();
-    let bind = |sinks: &[&SinkId]| Request::Bind { token: token.clone(), session: a.session, generations: generations(sinks) };
+    let bind =
+        |sinks: &[&SinkId]| Request::Bind { token: token.clone(), session: a.session, generations: generations(sinks) };
     let seal = |sinks: &[&SinkId]| Request::Sealed { token: token.clone(), generations: generations(sinks) };
     let announce = |excused: &[&SinkId]| Request::Announce {
         token: token.clone(),

@@ -1,8 +1,8 @@
 use crate::decide::{Change, Refusal, Reply, Request, Then, View, decide};
 use crate::record::{AuthorityRecord, Holdings, LeaseRecord, Owner, Seen, SessionRecord};
 use crate::{
-    AuthorityClock, GrantId, InstanceId, Instant, Outcome, OwnerName, Reason, ResourceName, SessionId, SinkId, StoreIdentity,
-    Token, Ttl,
+    AuthorityClock, GrantId, InstanceId, Instant, Outcome, OwnerName, Reason, ResourceName, SessionId, SinkId,
+    StoreIdentity, Token, Ttl,
 };
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;

@@ -75,10 +75,7 @@ fn a_takeover_is_announced_without_the_sinks_that_are_excused_and_no_other() {
     assert_eq!(lease.next_steps(), [LeaseStep::Describe(b.clone()), LeaseStep::Mark(bound.clone())], "marked first");
     lease.handle_marked(&bound);
     let excused = BTreeSet::from([b.clone()]);
-    assert_eq!(
-        lease.next_steps(),
-        [LeaseStep::Describe(b.clone()), LeaseStep::Announce { excused: excused.clone() }]
-    );
+    assert_eq!(lease.next_steps(), [LeaseStep::Describe(b.clone()), LeaseStep::Announce { excused: excused.clone() }]);
     lease.handle_announced();
     assert!(lease.may_write_to(&a) && !lease.may_write_to(&b));
     assert_eq!(lease.unsealed_sinks(), excused);
@@ -97,7 +94,12 @@ fn a_lost_answer_that_comes_again_after_the_announcement_tells_who_was_excused()
     let unsealed = BTreeSet::from([sink("b")]);
     let token = Token { resource: resource.clone(), epoch: Epoch::FIRST, grant };
     let mut lease = HeldLease::new(resource, grant, sinks.clone());
-    lease.handle_granted(Granted { token: token.clone(), announced: true, sinks: sinks.clone(), unsealed: unsealed.clone() });
+    lease.handle_granted(Granted {
+        token: token.clone(),
+        announced: true,
+        sinks: sinks.clone(),
+        unsealed: unsealed.clone(),
+    });
     let again = HeldLease::held(token, &sinks, &unsealed, sinks.clone());
     for lease in [lease, again] {
         assert!(lease.may_write() && lease.may_write_to(&sink("a")) && !lease.may_write_to(&sink("b")));

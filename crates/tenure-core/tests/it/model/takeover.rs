@@ -306,9 +306,8 @@ impl Model for Takeover {
                 if self.fine || self.failovers > 0 {
                     actions.extend(grant.adapters.iter().map(|sink| Action::Hear(number, *sink)));
                 }
-            } else if let Some(
-                Without::SealsAtAllSinks | Without::SealsAfterARelease | Without::NamesOfTheExcused,
-            ) = self.without
+            } else if let Some(Without::SealsAtAllSinks | Without::SealsAfterARelease | Without::NamesOfTheExcused) =
+                self.without
             {
                 actions.push(Action::AnnounceEarly(number));
             }

@@ -8,7 +8,9 @@ use tenure_core::decide::{Change, Refusal, Reply, Request, SinkRefusal};
 use tenure_core::fence::{Admission, Forgetting};
 use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
 use tenure_core::record::{LeaseRecord, Owner, Phase, Seen};
-use tenure_core::{GrantId, InstanceId, Loss, OwnerName, SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict, invariants};
+use tenure_core::{
+    GrantId, InstanceId, Loss, OwnerName, SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict, invariants,
+};
 
 impl State {
     pub(super) fn lease(&self) -> Option<&LeaseRecord> {
