@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::kept::Kept;
-use super::sealing::{Terms, Trouble, drive, sealed_sinks};
+use super::sealing::{Limits, Trouble, drive, sealed_sinks};
 use super::verbs::given_up;
 use super::{Keeper, Shared};
 use crate::error::WriteError;
@@ -112,10 +112,10 @@ impl Rest {
             }
         };
         let news = self.held.upgrade().and_then(|held| held.rare().and_then(|rare| rare.news.clone()));
-        let terms = Terms { news: news.as_ref(), marked: Some(&marked), ..Terms::default() };
+        let limits = Limits { news: news.as_ref(), marked: Some(&marked), ..Limits::default() };
         let mut lease = HeldLease::held(self.token.clone(), &all, &unsealed, all.clone());
         loop {
-            match drive(&self.shared, &self.kept, &self.sinks, &mut lease, &terms).await {
+            match drive(&self.shared, &self.kept, &self.sinks, &mut lease, &limits).await {
                 Ok(()) => return,
                 Err(Trouble::Lost) => {
                     if let Some(held) = self.held.upgrade() {

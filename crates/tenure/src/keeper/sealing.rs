@@ -33,7 +33,7 @@ pub(super) enum Trouble {
 
 /// For how long it is tried, without whom it may end, and who hears of it.
 #[derive(Default)]
-pub(super) struct Terms<'a> {
+pub(super) struct Limits<'a> {
     /// Until when receivers and authority are asked again. `None`: for as long as the lease is held, also where a receiver says
     /// that asking again is of no use.
     pub(super) until: Option<Instant<HolderClock>>,
@@ -57,7 +57,7 @@ pub(super) async fn drive(
     kept: &Arc<Kept>,
     sinks: &[Arc<dyn Sink>],
     lease: &mut HeldLease,
-    terms: &Terms<'_>,
+    limits: &Limits<'_>,
 ) -> Result<(), Trouble> {
     let announces = !lease.may_write();
     let mut drive = Drive {
@@ -65,7 +65,7 @@ pub(super) async fn drive(
         kept,
         sinks,
         lease,
-        terms,
+        limits,
         lanes: BTreeMap::new(),
         under_way: JoinSet::new(),
         asked: HashMap::new(),
@@ -103,7 +103,7 @@ struct Drive<'a> {
     kept: &'a Arc<Kept>,
     sinks: &'a [Arc<dyn Sink>],
     lease: &'a mut HeldLease,
-    terms: &'a Terms<'a>,
+    limits: &'a Limits<'a>,
     lanes: BTreeMap<SinkId, Lane>,
     under_way: JoinSet<Done>,
     /// Which receiver a task asks.
@@ -123,7 +123,7 @@ enum Done {
 impl Drive<'_> {
     /// Lets the policy do without whoever it names and could not be sealed by now.
     fn excuse(&mut self, now: Instant<HolderClock>) {
-        let Some((from, names)) = self.terms.excuse.filter(|(from, _)| now.reached(from)) else { return };
+        let Some((from, names)) = self.limits.excuse.filter(|(from, _)| now.reached(from)) else { return };
         let is_late = |sink: &&SinkId| {
             let lane = self.lanes.get(*sink).and_then(|lane| lane.excusable_from(SHORTEST_TRY));
             lane.is_some_and(|lane| now.reached(&lane.max(from)))
@@ -182,7 +182,7 @@ impl Drive<'_> {
     fn turn(&mut self, id: &SinkId, now: Instant<HolderClock>) -> Result<Option<(Arc<dyn Sink>, Duration)>, Trouble> {
         let lane = self.lanes.entry(id.clone()).or_default();
         // After the end of the time nobody is asked a second time.
-        let in_time = lane.failures == 0 || self.terms.until.is_none_or(|until| !now.reached(&until));
+        let in_time = lane.failures == 0 || self.limits.until.is_none_or(|until| !now.reached(&until));
         if !in_time || !lane.is_ready(now) {
             return Ok(None);
         }
@@ -190,7 +190,7 @@ impl Drive<'_> {
         let sink = found.ok_or_else(|| Trouble::Refused(Refusal::NoAdapter { sink: id.clone() }))?;
         lane.begins(now);
         // A try that is under way when the time is over is waited for, but not for long.
-        let left = self.terms.until.map_or(Duration::MAX, |until| until.since(&now).max(PATIENCE));
+        let left = self.limits.until.map_or(Duration::MAX, |until| until.since(&now).max(PATIENCE));
         Ok(Some((sink, lane.patience().min(left))))
     }
 
@@ -214,7 +214,7 @@ impl Drive<'_> {
             _ => return Ok(()),
         };
         let (shared, attempt) = (Arc::clone(self.shared), self.kept.timing.attempt());
-        let until = self.terms.until.unwrap_or_else(|| now.after(attempt));
+        let until = self.limits.until.unwrap_or_else(|| now.after(attempt));
         (self.telling, self.gathers_since) = (true, None);
         self.under_way.spawn(async move {
             let answer = shared.insist(&request, attempt, until).await;
@@ -226,7 +226,7 @@ impl Drive<'_> {
     /// Ends it when the time is over and a receiver that nobody excuses has failed.
     fn give_up(&mut self, now: Instant<HolderClock>) -> Result<(), Trouble> {
         let unsealed = self.lease.unsealed_sinks();
-        let is_over = self.terms.until.is_some_and(|until| now.reached(&until));
+        let is_over = self.limits.until.is_some_and(|until| now.reached(&until));
         let lost = self.lanes.iter_mut().filter(|(sink, lane)| {
             unsealed.contains(*sink) && !lane.is_busy() && lane.failures > 0 && !self.lease.may_excuse(sink)
         });
@@ -285,12 +285,12 @@ impl Drive<'_> {
     /// When something may have to be done although nothing has come.
     fn next(&self, now: Instant<HolderClock>) -> Instant<HolderClock> {
         let lanes = self.lanes.iter().flat_map(|(sink, lane)| {
-            let named = self.terms.excuse.filter(|(_, names)| names.contains(sink));
+            let named = self.limits.excuse.filter(|(_, names)| names.contains(sink));
             let excusable = named.zip(lane.excusable_from(SHORTEST_TRY)).map(|((from, _), lane)| lane.max(from));
             [lane.again(), excusable].into_iter().flatten()
         });
         let gathered = self.gathers_since.map(|since| since.after(GATHER));
-        let all = lanes.chain(gathered).chain(self.terms.until).chain(self.kept.gate.deadline());
+        let all = lanes.chain(gathered).chain(self.limits.until).chain(self.kept.gate.deadline());
         // What has passed was looked at already.
         all.filter(|at| !now.reached(at)).min().unwrap_or_else(|| now.after(Duration::from_secs(1)))
     }
@@ -317,8 +317,8 @@ impl Drive<'_> {
     }
 
     fn failed(&mut self, id: &SinkId, error: SinkError, now: Instant<HolderClock>) -> Result<(), Trouble> {
-        let may_be_excused = self.terms.excuse.is_some_and(|(_, names)| names.contains(id));
-        if !error.is_transient() && self.terms.until.is_some() && !may_be_excused {
+        let may_be_excused = self.limits.excuse.is_some_and(|(_, names)| names.contains(id));
+        if !error.is_transient() && self.limits.until.is_some() && !may_be_excused {
             return Err(Trouble::Sink(id.clone(), error));
         }
         let failures = self.lane(id).failures.saturating_add(1);
@@ -338,7 +338,7 @@ impl Drive<'_> {
         if let Some(token) = self.lease.token() {
             let what = what();
             news::trace(&self.shared.owner, token, &what);
-            if let Some(news) = self.terms.news {
+            if let Some(news) = self.limits.news {
                 news.tell(&what);
             }
         }
@@ -353,7 +353,7 @@ impl Drive<'_> {
                     LeaseStep::Mark(generations) => {
                         self.lease.handle_marked(generations);
                         generations.keys().for_each(|sink| {
-                            if let Some(marked) = self.terms.marked {
+                            if let Some(marked) = self.limits.marked {
                                 marked(sink);
                             }
                         });

@@ -2,7 +2,7 @@ use super::ask::is_worth_repeating;
 use super::held::{Progress, Rare};
 use super::kept::Kept;
 use super::lookout::{Lookout, When};
-use super::sealing::{Terms, Trouble, drive, sealed_sinks};
+use super::sealing::{Limits, Trouble, drive, sealed_sinks};
 use super::slots::{Place, Turn};
 use super::{Excuse, Held, Keeper, News, Shared};
 use crate::acquire::Acquire;
@@ -167,7 +167,7 @@ impl Attempts<'_> {
         let granted = shared.now().unwrap_or(self.until);
         let excusable = granted.after(wish.excuse.after);
         let gives_way = granted.after(wish.timing.ttl().get().max(wish.excuse.after.saturating_mul(2)));
-        let terms = Terms {
+        let limits = Limits {
             until: Some(self.until.min(gives_way)),
             excuse: Some((excusable, &wish.excuse.sinks)),
             news: wish.news.as_ref(),
@@ -179,7 +179,7 @@ impl Attempts<'_> {
         } else {
             tokio::select! {
                 biased;
-                driven = drive(shared, kept, &wish.sinks, &mut lease, &terms) => driven,
+                driven = drive(shared, kept, &wish.sinks, &mut lease, &limits) => driven,
                 // Nobody waits any more. A step that was under way is done or not done; what was granted is given up.
                 () = self.reply.closed() => Ok(()),
             }

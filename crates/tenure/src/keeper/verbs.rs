@@ -1,7 +1,7 @@
 //! What a lease asks of its keeper.
 
 use super::kept::Kept;
-use super::sealing::{Terms, Trouble, drive, sealed_sinks};
+use super::sealing::{Limits, Trouble, drive, sealed_sinks};
 use super::{Held, Keeper};
 use crate::error::{FinishError, HeedError, Lost};
 use std::collections::BTreeSet;
@@ -197,8 +197,8 @@ async fn seal_again(held: &Arc<Held>, sink: &SinkId) -> Result<(), HeedError> {
     let mut lease = HeldLease::held(held.token().clone(), &ids, &BTreeSet::from([sink.clone()]), ids.clone());
     let until = held.session().gate.deadline().unwrap_or(tenure_core::Instant::from_nanos(0));
     let marked = |sink: &SinkId| held.not_excused_any_more(sink);
-    let terms = Terms { until: Some(until), news: rare.news.as_ref(), marked: Some(&marked), ..Terms::default() };
-    match drive(held.shared(), held.session(), &rare.sinks, &mut lease, &terms).await {
+    let limits = Limits { until: Some(until), news: rare.news.as_ref(), marked: Some(&marked), ..Limits::default() };
+    match drive(held.shared(), held.session(), &rare.sinks, &mut lease, &limits).await {
         Ok(()) => Ok(held.standing()?),
         Err(Trouble::Sink(sink, error)) => Err(HeedError::Sink { sink, error }),
         Err(Trouble::Authority(error)) => Err(error.into()),
