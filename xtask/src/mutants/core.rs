@@ -33,8 +33,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I3",
         what: "the generation is not looked at",
         file: FENCE,
-        find: "(Order::Same, Rule::Sealed) if row.generation == *generation => Admission::Admit,",
-        replace: "(Order::Same, Rule::Sealed) => Admission::Admit,",
+        find: "(Order::Same, Rule::Sealed | Rule::Held) if row.generation == *generation => Admission::Admit,",
+        replace: "(Order::Same, Rule::Sealed | Rule::Held) => Admission::Admit,",
         tests: &[
             Test::own(
                 "tenure_core::laws::i3_the_sealed_rule_admits_the_whole_token_in_its_generation_and_nothing_else",
@@ -123,8 +123,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I11",
         what: "a sink without a row admits what comes",
         file: FENCE,
-        find: "(Rule::Sealed, _) => Admission::Refuse(Verdict::Unsealed),",
-        replace: "(Rule::Sealed, _) => Admission::Admit,",
+        find: "(Rule::Sealed | Rule::Held, _) => Admission::Refuse(Verdict::Unsealed),",
+        replace: "(Rule::Sealed | Rule::Held, _) => Admission::Admit,",
         tests: &[
             Test::own("tenure_core::fence::i11_a_sink_without_a_row_accepts_nothing"),
             Test::clause("tenure_sink::conformance::tokens::without_a_row_nothing", SEALED_SQLITE),

@@ -163,7 +163,7 @@ async fn patiently<'a, T>(
 
 /// The receivers that are enrolled and sealed.
 pub(super) fn sealed_sinks(sinks: &[Arc<dyn Sink>]) -> BTreeSet<SinkId> {
-    let sealed = sinks.iter().filter(|sink| sink.rule() == Rule::Sealed);
+    let sealed = sinks.iter().filter(|sink| sink.rule() != Rule::HighWater);
     sealed.map(|sink| sink.id().clone()).collect()
 }
 
