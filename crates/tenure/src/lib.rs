@@ -71,3 +71,8 @@ struct Readme;
 #[cfg(all(doctest, feature = "http", feature = "sqlite"))]
 #[doc = include_str!("../../../docs/http.md")]
 struct HttpPage;
+
+/// The page on the rule `held`, compiled.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/held.md")]
+struct HeldPage;

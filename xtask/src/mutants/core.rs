@@ -131,6 +131,25 @@ pub(super) const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
+        id: "H1",
+        what: "a grant still stands at its deadline",
+        file: "crates/tenure-core/src/fence/held.rs",
+        find: "if now.reached(&deadline) => {",
+        replace: "if now > deadline => {",
+        tests: &[
+            Test::own("tenure_core::fence::held::h1_at_the_deadline_itself_the_grant_is_over"),
+            Test::own("tenure_core::model::takeover::cases::h1_no_check_passes_once_its_grant_is_over"),
+        ],
+    },
+    Mutant {
+        id: "H2",
+        what: "the end of a session is not looked at",
+        file: "crates/tenure-core/src/fence/held.rs",
+        find: "Standing::Ended(why) => Hold::Over { why: Ending::Session(why), at: session.ended_at() },",
+        replace: "Standing::Ended(_) => Hold::Until(session.deadline),",
+        tests: &[Test::own("tenure_core::model::takeover::cases::h1_no_check_passes_once_its_grant_is_over")],
+    },
+    Mutant {
         id: "L2",
         what: "a takeover turns what is over into unknown",
         file: OPERATION,

@@ -525,8 +525,11 @@ BEGIN
                 WHEN 'free' THEN 'it was given back or taken away'
                 WHEN 'unknown' THEN 'it knows nothing of the resource'
                 ELSE 'it is over: ' || _ending.why END),
-            DETAIL = concat_ws(' ', format('It has been so for %s s.', round(_ending.ago_ms / 1000.0, 1)),
-                format('The newest grant is epoch %s of %s.', _current, quote_literal(_ending.holder)), who),
+            DETAIL = concat_ws(' ',
+                CASE WHEN _ending.ago_ms IS NOT NULL THEN format('It has been so for %s s.', round(_ending.ago_ms / 1000.0, 1)) END,
+                CASE WHEN _current IS NOT NULL THEN
+                    format('The newest grant is epoch %s of %s.', _current, quote_literal(_ending.holder)) END,
+                who),
             HINT = 'Roll back and stop this worker: it has lost the resource for good. Whoever acquires it anew gets a higher epoch.';
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'TN102',

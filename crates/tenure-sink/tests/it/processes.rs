@@ -135,7 +135,10 @@ fn v4_a_stopped_writer_holds_off_a_seal_at_sqlite_within_the_bound_and_says_so()
     let mut writer = Process::start(ENTRY, "sqlite-hold", &path);
     assert_eq!(writer.hear().as_deref(), Some("admitted true"));
     writer.stop();
-    is_busy(seal(&sink, &token(2)), &path);
+    let sealed = seal(&sink, &token(2));
+    let said = sealed.as_ref().unwrap_err().to_string();
+    assert!(said.contains(&format!("Process {} ", writer.id())) && said.contains("which is stopped"), "{said}");
+    is_busy(sealed, &path);
     // It goes on and is in time, since nothing was sealed.
     writer.resume();
     writer.go();

@@ -142,6 +142,10 @@ fn h1_what_was_checked_before_the_deadline_commits_and_the_takeover_waits_for_it
     let tx = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate).unwrap();
     assert!(SqliteFence::new(Rule::Held).admit(&tx, &token).unwrap().is_ok());
     site.set_clock(alice.deadline().as_nanos());
+    // Whoever does not want to wait for so long is told for whom.
+    let hasty = store::connect(&format!("sqlite:{}?busy_timeout=20ms", site.path().display()), site.clock());
+    let said = hasty.err().unwrap().to_string();
+    assert!(said.contains(&format!("process {} ", std::process::id())), "{said}");
     let taken = std::thread::scope(|scope| {
         let takeover = scope.spawn(|| {
             let token = bob.acquire(&[]);
