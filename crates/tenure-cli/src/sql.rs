@@ -51,7 +51,7 @@ enum Accepts {
     Sealed,
     /// Any epoch at or above the highest seen
     HighWater,
-    /// The registered token, while the authority in the same schema says that its grant stands
+    /// The registered token, while the authority in this schema says that it stands
     Held,
 }
 

@@ -31,7 +31,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "(h.now_ns < h.deadline_ns) IS NULL",
         tests: &[
             Test::clause("tenure_sink::conformance::held::at_the_deadline_it_is_over", HELD_POSTGRES),
-            Test::own("tenure_sink::postgres::held::h1_a_check_that_waits_for_the_fence_reads_the_authority_afterwards"),
+            Test::own(
+                "tenure_sink::postgres::held::h1_a_check_that_waits_for_the_fence_reads_the_authority_afterwards",
+            ),
         ],
     },
     Mutant {

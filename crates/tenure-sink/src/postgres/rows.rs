@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 use tenure_core::fence::{FenceRow, Forgetting, Rule, Sealing};
-use tenure_core::{Digest, Ending, Epoch, Generation, GrantId, Outcome, Over, OwnerName, ResourceName, SinkId, Verdict};
+use tenure_core::{
+    Digest, Ending, Epoch, Generation, GrantId, Outcome, Over, OwnerName, ResourceName, SinkId, Verdict,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -132,7 +134,12 @@ pub(super) enum Answered {
     Stale(Epoch),
     Conflict(Epoch),
     Unsealed,
-    Over { current: Option<Epoch>, why: Ending, holder: Option<OwnerName>, ago: Option<Duration> },
+    Over {
+        current: Option<Epoch>,
+        why: Ending,
+        holder: Option<OwnerName>,
+        ago: Option<Duration>,
+    },
 }
 
 /// What the authority in the database says of a grant that is over, as it was read.

@@ -48,8 +48,14 @@ impl SqlxPostgresFence {
             .persistent(false);
         let row = query.fetch_one(&mut **tx).await;
         let row = row.map_err(|error| self.failed("checking a token", &error))?;
-        let answered =
-            Answered::new(&self.0.0.place, self.get(&row, 0)?, self.get(&row, 1)?, self.get(&row, 2)?, None, self.ended(&row, 3)?)?;
+        let answered = Answered::new(
+            &self.0.0.place,
+            self.get(&row, 0)?,
+            self.get(&row, 1)?,
+            self.get(&row, 2)?,
+            None,
+            self.ended(&row, 3)?,
+        )?;
         Ok(answered.admitted(token.epoch).map(|Standing { seal_no, .. }| Admitted {
             epoch: token.epoch,
             seal_no,

@@ -20,7 +20,10 @@ pub(super) fn now(place: &str, origin: &str) -> Result<Instant<AuthorityClock>, 
             boot_id()
         )));
     }
-    #[expect(clippy::disallowed_methods, reason = "the authority's own clock: what is read in its file is compared with it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the authority's own clock: what is read in its file is compared with it"
+    )]
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let part = |part: i64| u64::try_from(part).unwrap_or_default();
     Ok(Instant::from_nanos(part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec))))

@@ -90,8 +90,7 @@ impl SetAuthority for InSqlite {
 
     fn reaches_the_deadline(&self) {
         let connection = Connection::open(&self.path).unwrap();
-        let deadline: i64 =
-            connection.query_row("SELECT max(deadline_ns) FROM session", [], |row| row.get(0)).unwrap();
+        let deadline: i64 = connection.query_row("SELECT max(deadline_ns) FROM session", [], |row| row.get(0)).unwrap();
         self.set_clock(u64::try_from(deadline / 1_000_000).unwrap());
     }
 

@@ -25,9 +25,8 @@ fn every_kind_has_a_name_of_its_own_and_is_read_again() {
 #[test]
 fn a_refusal_is_the_same_verdict_at_the_other_end() {
     let current = Epoch::new(9).unwrap();
-    let over = |why| {
-        Verdict::Over(Over { presented: token().epoch, current: Some(current), why, holder: None, ago: None })
-    };
+    let over =
+        |why| Verdict::Over(Over { presented: token().epoch, current: Some(current), why, holder: None, ago: None });
     let refusals =
         [Verdict::Stale { presented: token().epoch, current }, Verdict::Conflict { current }, Verdict::Unsealed];
     for verdict in refusals.into_iter().chain(Ending::ALL.map(over)) {

@@ -157,5 +157,6 @@ fn a_right_that_is_missing_is_named_with_the_statement_that_gives_it() {
     // Its connection ends with it.
     drop(runtime);
     // Roles belong to the server, which other tests share.
-    psql(&url, &format!("DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}")).unwrap_or_else(|e| panic!("{database}: {e}"));
+    psql(&url, &format!("DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}"))
+        .unwrap_or_else(|e| panic!("{database}: {e}"));
 }

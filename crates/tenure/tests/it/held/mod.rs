@@ -24,12 +24,11 @@ fn resource() -> ResourceName {
 struct Holder {
     authority: Authority,
     session: SessionId,
-    ttl: Ttl,
 }
 
 impl Holder {
     fn open(authority: &Authority, name: &str, ttl: Ttl) -> Self {
-        let holder = Self { authority: authority.clone(), session: SessionId::from_bits(random_bits().unwrap()), ttl };
+        let holder = Self { authority: authority.clone(), session: SessionId::from_bits(random_bits().unwrap()) };
         holder.ask(&Request::Open {
             id: holder.session,
             owner: Owner { name: OwnerName::new(name).unwrap(), instance: InstanceId::from_bits(1) },
@@ -122,7 +121,6 @@ fn view_says_what_core_says(authority: &Authority, view: impl Fn() -> Option<Row
     compare("granted, and being sealed");
     alice.ask(&Request::Release { token });
     compare("released");
-    let token = alice.acquire(&[]);
     alice.ask(&Request::Unenrol {
         resource: resource(),
         sink: SinkId::new("shop").unwrap(),
@@ -130,6 +128,7 @@ fn view_says_what_core_says(authority: &Authority, view: impl Fn() -> Option<Row
         actor: actor.clone(),
         reason: reason.clone(),
     });
+    let token = alice.acquire(&[]);
     alice.ask(&Request::Announce { token: token.clone(), session: alice.session, excused: BTreeSet::new() });
     compare("announced");
     let outcome = Outcome::new("done").unwrap();

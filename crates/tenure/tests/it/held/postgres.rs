@@ -21,7 +21,6 @@ struct Site {
 impl Site {
     fn new() -> Self {
         let site = Self { url: Postgres::shared().database() };
-        drop(site.authority());
         psql(&site.url, "CREATE TABLE effect (n serial, by text)").unwrap();
         site
     }
@@ -36,7 +35,7 @@ impl Site {
     }
 
     async fn worker(&self, name: &str) -> Tenure {
-        Tenure::builder().owner(name).connect(&self.url).await.unwrap()
+        Tenure::builder().owner(name).connect(&format!("{}?create=true", self.url)).await.unwrap()
     }
 
     async fn client(&self) -> tokio_postgres::Client {
@@ -96,7 +95,16 @@ fn h2_the_view_says_what_core_says_of_every_record() {
     assert_eq!(
         seen,
         [
-            "unknown", "stands", "free", "stands", "completed", "free", "revoked", "stands", "closed", "restored",
+            "unknown",
+            "stands",
+            "free",
+            "stands",
+            "completed",
+            "free",
+            "revoked",
+            "stands",
+            "closed",
+            "restored",
             "retiring"
         ]
     );

@@ -96,7 +96,16 @@ fn h2_the_view_says_what_core_says_of_every_record() {
     assert_eq!(
         seen,
         [
-            "unknown", "stands", "free", "stands", "completed", "free", "revoked", "stands", "closed", "restored",
+            "unknown",
+            "stands",
+            "free",
+            "stands",
+            "completed",
+            "free",
+            "revoked",
+            "stands",
+            "closed",
+            "restored",
             "retiring"
         ]
     );
@@ -167,7 +176,8 @@ fn h1_what_was_checked_before_the_deadline_commits_and_the_takeover_waits_for_it
 #[tokio::test]
 async fn what_is_over_at_the_receiver_is_lost_for_the_worker() {
     let site = Site::new();
-    let worker = async |name: &str| Tenure::builder().owner(name).clock(site.clock()).connect(&site.url()).await.unwrap();
+    let worker =
+        async |name: &str| Tenure::builder().owner(name).clock(site.clock()).connect(&site.url()).await.unwrap();
     let (alice, bob) = (worker("alice").await, worker("bob").await);
     let lease = alice.acquire(RESOURCE).sink(Arc::new(site.sink())).await.unwrap();
     let token = lease.token().clone();
