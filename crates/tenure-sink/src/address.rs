@@ -35,7 +35,7 @@ use {
 /// | parameter | meaning | unless said |
 /// |---|---|---|
 /// | `id` | the name under which the sink is enrolled | the scheme and the absolute path, such as `file:/srv/out` |
-/// | `rule` | `sealed` or `high-water`; a sink has one for its whole life | `sealed` |
+/// | `rule` | `sealed`, `high-water` or `held` (beside the authority in one database); a sink has one for its whole life | `sealed` |
 /// | `create` | whether a sink that is not there is made | `false` |
 /// | `wait` | how long a call waits for another process: a whole number with one of `ms`, `s`, `m`, `h`, `d` | `5s` |
 ///
@@ -226,11 +226,8 @@ impl Parameters {
 }
 
 pub(crate) fn rule(value: &str) -> Result<Rule, String> {
-    match value {
-        "sealed" => Ok(Rule::Sealed),
-        "high-water" => Ok(Rule::HighWater),
-        _ => Err(format!("{value:?} is no rule; write sealed or high-water")),
-    }
+    let found = Rule::ALL.into_iter().find(|rule| rule.name() == value);
+    found.ok_or_else(|| format!("{value:?} is no rule; write sealed, high-water or held"))
 }
 
 pub(crate) fn bound(span: Duration, value: &str) -> Result<Duration, String> {

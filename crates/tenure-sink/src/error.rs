@@ -117,6 +117,14 @@ pub enum SinkError {
         /// The rule asked for.
         wanted: &'static str,
     },
+    /// The rule `held` reads the authority in the sink's own database, and cannot.
+    #[error("{place} cannot be under the rule `held`: {why}")]
+    NoAuthority {
+        /// The database or folder.
+        place: String,
+        /// What is missing, and what to do.
+        why: String,
+    },
     /// A sink under the high-water rule is not sealed.
     #[error("{place} is under the rule `high-water`, which is never sealed: do not enrol it")]
     NeverSealed {
