@@ -10,6 +10,7 @@ mod file_bad_input;
 mod held;
 mod http;
 mod ledger;
+mod object;
 mod postgres;
 mod process;
 mod processes;
