@@ -4,7 +4,7 @@ use crate::store::{SwapOutcome, Version};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
-use tenure_core::record::{EndReason, Event, Holdings, LeaseRecord, Phase};
+use tenure_core::record::{EndReason, Event, Holdings, LeaseRecord, Phase, SessionRecord};
 use tenure_core::{AuthorityClock, Instant};
 
 /// A swap that relies on a session which is gone leaves record, holdings and history as they were, and so does one whose
@@ -152,11 +152,8 @@ pub(super) fn a_renewal_and_a_grant_do_not_disturb_each_other(subject: &Subject)
     let worker = Worker::open(&subject.store, 1).expect("a session");
     let read = subject.read_session(worker.session);
     let before = read.view.caller.expect("a session");
-    let renewed = tenure_core::record::SessionRecord {
-        renew_seq: before.renew_seq + 1,
-        deadline: read.now.after(before.ttl.get()),
-        ..before.clone()
-    };
+    let renewed =
+        SessionRecord { renew_seq: before.renew_seq + 1, deadline: read.now.after(before.ttl.get()), ..before.clone() };
     let renewal =
         Swap { relies_on: Some(before.id), ..swap(Change::Session(renewed.clone()), Event::Renewed, read.now) };
     worker.acquire("r", grant_id(1), &[]).expect("a grant");
@@ -168,6 +165,32 @@ pub(super) fn a_renewal_and_a_grant_do_not_disturb_each_other(subject: &Subject)
         Ok(Reply::Renewed { holdings, .. }) => assert_eq!(holdings, after.holdings),
         other => unreachable!("a renewal is answered with one, not {other:?}"),
     }
+}
+
+/// A renewal is the change that comes most often, and a store may have a shorter way for it: it asks for the relied-on session
+/// all the same, be it the renewed one, another one or none.
+pub(super) fn a_renewal_needs_the_session_that_it_relies_on(subject: &Subject) {
+    let (renewed, other) = (subject.opened(1), subject.opened(2));
+    let renew = |relies_on| {
+        let read = subject.read_session(renewed.id);
+        let before = read.view.caller.expect("a session");
+        let after = SessionRecord { renew_seq: before.renew_seq + 1, ..before };
+        let renewal = Swap { relies_on, ..swap(Change::Session(after), Event::Renewed, read.now) };
+        subject.swap(renewal, read.versions.caller)
+    };
+    for relies_on in [None, Some(renewed.id), Some(other.id)] {
+        assert_eq!(renew(relies_on), SwapOutcome::Done, "{relies_on:?}");
+    }
+    let read = subject.read_session(other.id);
+    subject.make(Change::Session(other.ended(EndReason::Closed, read.now)), Event::Ended);
+    for relies_on in [other.id, session_id(99)] {
+        assert_eq!(renew(Some(relies_on)), SwapOutcome::Changed, "{relies_on:?}");
+    }
+    assert_eq!(renew(Some(renewed.id)), SwapOutcome::Done);
+    let mut raised = read.view.authority;
+    raised.incarnation += 1;
+    subject.make(Change::Authority(raised), Event::Quarantined);
+    assert_eq!(renew(Some(renewed.id)), SwapOutcome::Changed, "it is of a former incarnation");
 }
 
 /// A quarantine is counted from the reading that it was decided on, and sessions of the former incarnation are renewed
