@@ -221,7 +221,7 @@ END $$;
 
 -- One renewal, as `renew` makes many, which relies on the session that it renews, or on none: most calls are of one, and none
 -- of them pays for what only many need. Counted in instructions of the server: calling `now_ns` and `begin_change`, which are
--- lines here, would cost 6 percent more, joining the session a second time 10, and locking and reading in one statement 7.
+-- lines here, would cost 6 percent more, joining the session a second time 9, and locking and reading in one statement 7.
 CREATE FUNCTION {schema}.renew_one(
     _waits boolean, _seen_ns bigint, _id bytea, _expected bigint, _relies_on boolean, _authority bigint, _valid_before_ns bigint,
     _owner_name text, _owner_instance bytea, _on_this_host boolean, _ttl_ns bigint, _deadline_ns bigint, _renew_seq bigint,
