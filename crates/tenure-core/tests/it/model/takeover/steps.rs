@@ -9,7 +9,8 @@ use tenure_core::fence::{Admission, Forgetting, HeldRow, still_held};
 use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
 use tenure_core::record::{LeaseRecord, Owner, Phase, Seen, SessionRecord, SessionState};
 use tenure_core::{
-    GrantId, InstanceId, Instant, Loss, Over, OwnerName, SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict, invariants,
+    GrantId, InstanceId, Instant, Loss, Over, OwnerName, SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict,
+    invariants,
 };
 
 impl State {
