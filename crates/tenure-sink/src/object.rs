@@ -29,7 +29,8 @@
 //! | 4 | **the manifest is put**, if the one that was judged still stands | all of it |
 //!
 //! An answer that was lost is looked for: each manifest names the change that made it and the sixteen before. A seal that comes
-//! from elsewhere gets in between the writers of one process because they leave it room.
+//! from elsewhere gets in between the writers of a process because they leave it room: after four puts in a row they rest for
+//! as long as three take.
 //!
 //! **The generation** is the sink's identity and the number of reopenings. A reopening touches every manifest, so that each
 //! write finds the generation in the manifest that it judges by.

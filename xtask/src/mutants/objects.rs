@@ -59,7 +59,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "B5",
         what: "a collection also removes what a name stands for",
         file: "crates/tenure-sink/src/object/collect.rs",
-        find: "!claimed.is_named(*key) && (key.epoch",
+        find: "!named.contains(key) && (key.epoch",
         replace: "(key.epoch",
         tests: &[Test::own(
             "tenure_sink::object::collect::an_old_writer_that_wakes_finds_its_object_gone_and_is_refused",

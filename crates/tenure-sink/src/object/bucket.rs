@@ -102,11 +102,12 @@ impl Bucket {
     /// How an object is called in messages.
     pub(super) fn called(&self, key: &Path) -> String {
         let key = key.as_ref();
-        format!(
-            "{}{}",
-            self.place.trim_end_matches('/'),
-            key.strip_prefix(self.prefix.trim_end_matches('/')).map_or_else(|| format!("/{key}"), str::to_owned)
-        )
+        let key = key.strip_prefix(&self.prefix).unwrap_or(key);
+        let (place, behind) = match self.place.split_once('?') {
+            Some((place, parameters)) => (place, format!("?{parameters}")),
+            None => (self.place.as_str(), String::new()),
+        };
+        format!("{}/{key}{behind}", place.trim_end_matches('/'))
     }
 
     async fn bounded<T>(

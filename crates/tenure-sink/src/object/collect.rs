@@ -9,7 +9,7 @@ use super::turn::{Start, Step, Turned, Verb, turn};
 use crate::{Answer, SinkError};
 use futures_util::StreamExt;
 use object_store::ObjectStore;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tenure_core::{Token, Verdict};
 
@@ -45,7 +45,8 @@ impl Place {
             Turned::Unknown(why) => return Err(self.unreachable(why)),
         };
         let replaced: Vec<Key> = claimed.dropped().collect();
-        let is_dead = |key: &Key| !claimed.is_named(*key) && (key.epoch < token.epoch || replaced.contains(key));
+        let named: HashSet<Key> = claimed.names.values().map(|object| object.key).collect();
+        let is_dead = |key: &Key| !named.contains(key) && (key.epoch < token.epoch || replaced.contains(key));
         let mut dead: Vec<Key> = listed.keys().copied().filter(is_dead).collect();
         dead.extend(replaced.iter().filter(|key| !listed.contains_key(key) && is_dead(key)));
         self.remove(token, &dead).await?;
@@ -55,7 +56,7 @@ impl Place {
         }
         let mut collected = Collected::default();
         for (key, bytes) in listed {
-            if dead.contains(&key) {
+            if is_dead(&key) {
                 collected.removed += 1;
                 collected.bytes += bytes;
             } else {

@@ -195,10 +195,6 @@ impl Manifest {
     pub(super) fn removed(&mut self, keys: &[Key]) {
         self.dropped.retain(|key| !keys.contains(key));
     }
-
-    pub(super) fn is_named(&self, key: Key) -> bool {
-        self.names.values().any(|object| object.key == key)
-    }
 }
 
 #[cfg(test)]

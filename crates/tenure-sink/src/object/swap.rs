@@ -1,7 +1,7 @@
 //! One change of one manifest, and how it is found out whether it stands.
 
 use super::bucket::{Bucket, Put};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, READ_MAX};
 use super::patience::Patience;
 use crate::SinkError;
 use object_store::UpdateVersion;
@@ -47,6 +47,11 @@ pub(super) async fn load(bucket: &Bucket, resource: &ResourceName, rule: Rule) -
 pub(super) async fn swap(bucket: &Bucket, base: Option<&Held>, next: Manifest) -> Result<Landing, SinkError> {
     let key = bucket.manifest(&next.resource);
     let body = next.to_bytes(&bucket.called(&key))?;
+    // Nobody would read it again. Names and outcomes have bounds of their own; what is left are enrolled sinks.
+    if body.len() as u64 > READ_MAX {
+        let why = format!("the manifest would have {} bytes, and {READ_MAX} are the most", body.len());
+        return Err(SinkError::Full { place: bucket.called(&key), why });
+    }
     let (nonce, resource, rule) = (next.nonce, next.resource.clone(), next.rule);
     let mut patience = Patience::new(bucket.wait);
     let mut unsure: Option<String> = None;

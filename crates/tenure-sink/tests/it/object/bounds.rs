@@ -5,9 +5,10 @@ use crate::{id, token};
 use object_store::memory::InMemory;
 use std::sync::Arc;
 use tenure_core::fence::Rule;
-use tenure_core::{Outcome, ResourceName};
+use tenure_core::{Outcome, ResourceName, SinkId};
+use tenure_sink::conformance::answered;
 use tenure_sink::object::ObjectSink;
-use tenure_sink::{ApplyError, SinkError};
+use tenure_sink::{ApplyError, Sink, SinkError};
 
 #[test]
 fn names_of_any_form_are_kept_apart_and_are_never_a_part_of_a_key() {
@@ -116,4 +117,16 @@ fn resources_of_any_name_have_a_manifest_each() {
         assert_eq!(sent(shop.sink.write(&mine).put("value", name.to_owned())).unwrap(), written());
     }
     assert_eq!(shop.keys("manifests").len(), 4);
+}
+
+/// A manifest that is too long to be read again is not written, or the resource would be closed for good.
+#[test]
+fn a_seal_that_would_make_a_manifest_unreadable_is_refused() {
+    let shop = Shop::in_memory();
+    shop.seal(&token(1));
+    let many = (0..17_000).map(|n| SinkId::new(format!("{n:0500}")).unwrap()).collect();
+    let generation = answered(shop.sink.describe(&super::resource())).unwrap().generation;
+    let error = answered(shop.sink.seal(&token(2), &generation, &many)).unwrap_err();
+    assert!(matches!(error, SinkError::Full { .. }), "{error:?}");
+    assert_eq!(shop.another().put(&token(1), "goes on"), written());
 }
