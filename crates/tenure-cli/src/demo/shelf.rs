@@ -61,7 +61,7 @@ impl FromStr for Shelf {
             let parameters = text.split_once('?').map_or("", |(_, parameters)| parameters);
             for part in parameters.split('&') {
                 let name = part.split('=').next().unwrap_or_default();
-                if named == Named::By(name) || ["create", "id", "rule"].contains(&name) {
+                if matches!(named, Named::By(own) if own == name) || ["create", "id", "rule"].contains(&name) {
                     return Err(format!("leave {name}= out of the address: the demo chooses it"));
                 }
             }
