@@ -8,7 +8,7 @@ use serde_json::json;
 use tenure::blocking::wait_for;
 use tenure::core::ledger::Unheard;
 use tenure::core::operation::{Attempt, Illegal};
-use tenure::core::{Epoch, OperationId, Outcome, Reason, ResourceName};
+use tenure::core::{Actor, Epoch, OperationId, Outcome, Reason, ResourceName};
 use tenure::sink::ledger::{AttemptRecord, Decision, Refused};
 
 /// Say what became of a call that nobody knew about. It is final, and the ledger keeps who said it and why.
@@ -73,7 +73,7 @@ Exit status:
 
 impl Args {
     pub(super) fn run(&self) -> Result<Exit, Problem> {
-        let actor = self.access.setup()?.actor()?;
+        let actor = Actor::new(self.access.who()?.to_string())?;
         let places = self.ledgers.open()?;
         let mut found = find(&places, &self.operation, self.resource.as_ref())?;
         found.retain(|one| self.epoch.is_none_or(|only| one.attempt.key.epoch == only));

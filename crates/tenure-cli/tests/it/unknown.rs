@@ -127,6 +127,18 @@ fn a_receiver_that_keeps_no_ledger_is_named() {
     assert!(!site.path("missing.db").exists());
 }
 
+/// A ledger is no authority's: where no folder for one could be made, nothing was shown and nothing decided.
+#[test]
+fn no_authority_is_needed() {
+    let site = Site::new();
+    let book = book(&site);
+    for words in [&["ls"][..], &["show", "lost"], &["resolve", "lost", "--applied", "--reason", "x"]] {
+        let mut command = site.command(&[&["unknown"], words, &["--sink", &book]].concat());
+        command.env_remove("TENURE_AUTHORITY").env_remove("XDG_STATE_HOME").env("HOME", "/proc/nobody");
+        Said::of(command.output().unwrap()).ended(0).with(&["lost"]);
+    }
+}
+
 #[test]
 fn show_says_whose_it_is_what_is_known_and_what_to_do() {
     let site = Site::new();
