@@ -6,6 +6,7 @@ use super::problem::{Kind, Problem};
 use crate::{Answer, Lookup, SinkError, digest_of};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Limited};
@@ -224,7 +225,9 @@ where
         }
         Err(error) => return Err(Problem::new(Kind::Malformed, format!("its body broke off: {error}"))),
     };
-    let mut content = format!("{} {}\n", parts.method, parts.uri).into_bytes();
+    // Not the host, which is part of the address under HTTP/2 and has more names than one.
+    let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let mut content = format!("{} {target}\n", parts.method).into_bytes();
     content.extend_from_slice(&body);
     let once = Once { journal, token, operation, begun, digest: digest_of(&content) };
     Ok((once, Request::from_parts(parts, body)))

@@ -113,6 +113,18 @@ fn an_operation_runs_once_and_its_response_comes_again() {
     assert_eq!(mailer.sent(), 1);
 }
 
+/// Under HTTP/2, or asked by another of its names, the address holds the host as well, and a repetition was called a conflict.
+#[test]
+fn the_same_operation_may_be_asked_for_under_another_name_of_the_host() {
+    let (service, mailer) = start();
+    let post = |path: &str| service.post(path, &token(1), Some(&operation("one")), &[], "hello");
+    assert_eq!(post("/mail?a=b").status, 200);
+    let again = post("http://shop.internal/mail?a=b");
+    assert_eq!((again.header("tenure-replay"), again.body.as_str()), (Some("true"), "POST: sent hello"));
+    assert_eq!(post("/mail?a=c").problem().kind.name(), "conflict");
+    assert_eq!(mailer.sent(), 1);
+}
+
 #[test]
 fn a_refusal_is_kept_and_a_failure_is_unknown() {
     let (service, mailer) = start();
