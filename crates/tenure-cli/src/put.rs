@@ -59,7 +59,7 @@ Exit status:
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        self.access.setup()?;
+        self.access.who()?;
         let token = self.shown.token()?;
         let sink = self.sink()?;
         let (name, path) = self.target(&sink, &token)?;

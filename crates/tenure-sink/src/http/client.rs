@@ -166,6 +166,7 @@ impl Settings {
         let place = self.place.clone();
         match problem.kind {
             Kind::Busy => SinkError::Busy { place, waited: problem.waited.unwrap_or_default() },
+            Kind::Unreachable => SinkError::Unreachable { place, why: problem.detail },
             Kind::TokenRequired | Kind::Unverified | Kind::Elsewhere => {
                 SinkError::Unverified { place, why: problem.detail }
             }

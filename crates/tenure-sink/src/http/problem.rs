@@ -41,6 +41,8 @@ pub enum Kind {
     Unknown,
     /// Another transaction is in the way.
     Busy,
+    /// The receiver's own store did not answer: it may have been done.
+    Unreachable,
     /// The receiver is never sealed.
     NeverSealed,
     /// The operator's secret is missing or wrong.
@@ -67,6 +69,7 @@ impl Kind {
         Self::TooLarge,
         Self::Unknown,
         Self::Busy,
+        Self::Unreachable,
         Self::NeverSealed,
         Self::OperatorOnly,
         Self::NotFound,
@@ -141,6 +144,12 @@ impl Kind {
                 "Another transaction is in the way",
                 "Repeat the request after the time in Retry-After.",
             ),
+            Self::Unreachable => (
+                "unreachable",
+                StatusCode::GATEWAY_TIMEOUT,
+                "The receiver's store does not answer",
+                "It may have taken effect: repeat it with the same Idempotency-Key, or look.",
+            ),
             Self::NeverSealed => {
                 ("never-sealed", StatusCode::UNPROCESSABLE_ENTITY, "This receiver is never sealed", "Do not enrol it.")
             }
@@ -152,7 +161,7 @@ impl Kind {
             ),
             Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is nothing here", "Correct the path."),
             Self::Method => {
-                ("method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method", "Use POST; GET at the root.")
+                ("method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method", "Use the method that detail names.")
             }
             Self::Failed => (
                 "failed",
@@ -204,6 +213,12 @@ struct Document {
     waited_ms: Option<u64>,
 }
 
+#[derive(Deserialize)]
+struct Typed {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
 impl Problem {
     /// A problem of this kind.
     #[must_use]
@@ -237,6 +252,8 @@ impl Problem {
             SinkError::Busy { waited, .. } | SinkError::HeldBy { waited, .. } => {
                 return Self { waited: Some(*waited), ..Self::new(Kind::Busy, error.to_string()) };
             }
+            // Its message says that nobody knows whether it was carried out.
+            SinkError::Unreachable { .. } => Kind::Unreachable,
             error if error.is_transient() => Kind::Busy,
             SinkError::Unverified { .. } => Kind::Unverified,
             SinkError::NeverSealed { .. } => Kind::NeverSealed,
@@ -264,7 +281,13 @@ impl Problem {
         }
     }
 
-    /// Reads a response's body; `None` when it is no problem of ours.
+    /// Whether a body is a problem of ours, also of a kind that only a newer program knows.
+    #[must_use]
+    pub fn is_ours(body: &[u8]) -> bool {
+        serde_json::from_slice::<Typed>(body).is_ok_and(|typed| typed.kind.starts_with(URN))
+    }
+
+    /// Reads a response's body; `None` when it is no problem of ours, or of a kind that is not known here.
     #[must_use]
     pub fn parse(body: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(body).ok()?;

@@ -42,7 +42,11 @@ fn a_refusal_is_the_same_verdict_at_the_other_end() {
 fn other_documents_are_no_problem_of_ours() {
     for body in ["", "{}", "null", r#"{"type":"about:blank","title":"x","status":409,"detail":"x"}"#] {
         assert_eq!(Problem::parse(body.as_bytes()), None, "{body}");
+        assert!(!Problem::is_ours(body.as_bytes()), "{body}");
     }
+    // One of a kind that only a newer program knows is ours all the same.
+    let newer = br#"{"type":"urn:tenure:problem:newer","title":"x","status":409,"detail":"x"}"#;
+    assert_eq!((Problem::parse(newer), Problem::is_ours(newer)), (None, true));
     // One that lacks its epochs is a problem and no verdict.
     let lame = r#"{"type":"urn:tenure:problem:stale","title":"x","status":409,"detail":"x","current_epoch":0}"#;
     assert_eq!(Problem::parse(lame.as_bytes()).unwrap().verdict(), None);
