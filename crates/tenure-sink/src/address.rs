@@ -103,11 +103,20 @@ pub fn shown(url: &str) -> String {
     let (who, rest) = url.rsplit_once('@').map_or(("", url), |(who, rest)| (who, rest));
     let scheme = who.find("://").map_or("", |end| &who[..end + 3]);
     let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let place = if scheme.is_empty() { without_stray_password(place) } else { place };
     // Only what is known to be no secret: a misspelt `password=` is one as well.
     let is_shown = |parameter: &&str| SHOWN.contains(&parameter.split('=').next().unwrap_or_default());
     let kept: Vec<&str> = parameters.split('&').filter(is_shown).collect();
     let mark = if kept.is_empty() { "" } else { "?" };
     format!("{scheme}{place}{mark}{}", kept.join("&"))
+}
+
+/// An address without a user: what stands where a port belongs may be a password whose host was forgotten.
+pub(crate) fn without_stray_password(place: &str) -> &str {
+    match place.rsplit_once(':') {
+        Some((before, port)) if before.contains("//") && !port.starts_with(|c: char| c.is_ascii_digit()) => before,
+        _ => place,
+    }
 }
 
 /// The parameters whose values may be shown.
@@ -233,8 +242,11 @@ pub(crate) fn rule(value: &str) -> Result<Rule, String> {
     }
 }
 
+/// The longest wait of a sink for others.
+pub(crate) const WAIT_MAX: Duration = Duration::from_hours(1);
+
 pub(crate) fn bound(span: Duration, value: &str) -> Result<Duration, String> {
-    if span > Duration::from_hours(1) {
+    if span > WAIT_MAX {
         return Err(format!("a wait of {value} is too long; give at most 1h"));
     }
     Ok(span)
@@ -286,7 +298,7 @@ fn http(url: &str) -> Result<Opened, SinkError> {
 #[cfg(not(feature = "http-client"))]
 fn http(url: &str) -> Result<Opened, SinkError> {
     Err(SinkError::Address {
-        url: url.to_owned(),
+        url: shown(url),
         why: "this program was built without the `http-client` feature".to_owned(),
     })
 }

@@ -107,11 +107,7 @@ impl Place {
         let said = |error: tenure_core::address::AddressError| error.to_string();
         match name {
             "create" => self.create = flag(value).map_err(said)?,
-            "rule" => {
-                let all = [Rule::Sealed, Rule::HighWater];
-                let found = all.into_iter().find(|rule| rule.name() == value);
-                self.rule = found.ok_or_else(|| format!("{value:?} is no rule; write sealed or high-water"))?;
-            }
+            "rule" => self.rule = crate::address::rule(value)?,
             "wait" => match span(value).map_err(said)? {
                 span if span.is_zero() || span > Duration::from_mins(1) => {
                     return Err(format!("a wait of {value} does not do; give at least 1ms and at most 1m"));
@@ -215,14 +211,15 @@ fn text(value: &str) -> Result<String, String> {
 }
 
 fn node(host: &str, usual: u16) -> Result<Node, String> {
-    let wrong = || format!("{host:?} is no server; write HOST:PORT");
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
-            let (name, port) = rest.split_once(']').ok_or_else(wrong)?;
+            let (name, port) = rest.split_once(']').ok_or("a bracket is not closed; write [ADDRESS]:PORT")?;
             (name, port.strip_prefix(':'))
         }
         None => host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
     };
+    // What stands where a port belongs may be a password whose host was forgotten.
+    let wrong = || format!("{name:?}, with what follows it, is no server; write HOST:PORT");
     let port = port.map_or(Ok(usual), |port| port.parse().map_err(|_| wrong()))?;
     if name.is_empty() {
         return Err(wrong());

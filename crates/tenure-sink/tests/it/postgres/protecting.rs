@@ -167,6 +167,45 @@ fn a_trigger_that_moves_the_row_is_seen() {
     shop.refused(sql, shop.held(sql), "no token of 'b'");
 }
 
+/// The trigger of a table whose column has a collation of its own failed at each write, with a word about collations. And where
+/// two spellings are equal to the column, they are still two resources.
+#[test]
+fn a_column_with_a_collation_of_its_own_is_compared_as_bytes() {
+    for collation in ["\"en-x-icu\"", "blind"] {
+        let shop = Shop::create(
+            &format!(
+                "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false); \
+                 CREATE TABLE document (tenant text COLLATE {collation}, n int)"
+            ),
+            "SELECT tenure.protect('document', 'tenant')",
+        );
+        let sql = "UPDATE document SET n = 5 WHERE tenant = 'a'";
+        shop.refused(sql, shop.psql(sql), "no token of 'a'");
+        shop.held(sql).unwrap();
+        let sql = "UPDATE document SET tenant = 'A' WHERE tenant = 'a'";
+        shop.refused(sql, shop.held(sql), "no token of 'A'");
+    }
+}
+
+/// A trigger whose name sorts behind the guard's sees the row after it was checked, and may make another one of it.
+#[test]
+fn a_trigger_behind_the_check_is_shown() {
+    let shop = Shop::usual();
+    let whole = || shop.done("SELECT whole FROM tenure.protected()");
+    shop.done("CREATE FUNCTION moves() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.tenant := 'b'; RETURN NEW; END $$");
+    for (name, when, is_whole) in [
+        ("before_it", "BEFORE UPDATE ON document FOR EACH ROW", "t"),
+        ("zzz_statement", "BEFORE UPDATE ON document FOR EACH STATEMENT", "t"),
+        ("zzz_after", "AFTER UPDATE ON document FOR EACH ROW", "t"),
+        ("zzz_before", "BEFORE UPDATE ON document FOR EACH ROW", "f"),
+    ] {
+        shop.done(&format!("CREATE TRIGGER {name} {when} EXECUTE FUNCTION moves()"));
+        assert_eq!(whole(), is_whole, "{name}");
+        shop.done(&format!("DROP TRIGGER {name} ON document"));
+    }
+    assert_eq!(whole(), "t");
+}
+
 #[test]
 fn on_conflict_is_checked_for_both_rows() {
     let shop = Shop::create(
