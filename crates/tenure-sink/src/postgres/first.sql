@@ -208,6 +208,7 @@ BEGIN
     IF pg_try_advisory_xact_lock(key) THEN
         RETURN;
     END IF;
+    who := coalesce(who, (SELECT h.who FROM {schema}.sink_holders(key, patience) h));
     IF NOT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') THEN
         missing := missing || format(' The owner of %s may not see what others do: GRANT pg_read_all_stats TO %s lets it.',
             '{schema}', current_user);

@@ -85,6 +85,9 @@ fn sealing_the_same_token_ends_nobody() {
     assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
     let held = Box::new(Open::begin(&database, &token(1)));
     assert!(matches!(seal(&database.sink, &token(1)), Err(SinkError::HeldBy { .. })));
+    // Also whoever waits for no time at all is told who it is.
+    let error = seal(&database.sink.clone().with_wait(Duration::ZERO), &token(1)).unwrap_err();
+    assert!(error.to_string().contains("Held by pid "), "{error}");
     assert_eq!(held.finish("still there"), Ok(Verdict::Written));
     assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
     assert_eq!(database.value(&token(1).resource).as_deref(), Some("still there"));
