@@ -801,8 +801,8 @@ BEGIN
 END $$;
 
 -- The protected tables. whole is false when a trigger of one of them, or of one of its partitions, is missing or switched off:
--- protect it once more. It is false as well where another trigger comes after the check, and may change what was checked:
--- give that one a name that sorts before.
+-- protect it once more. It is false as well where another trigger comes after the check, and may change what was checked
+-- (give that one a name that sorts before), and where the column has another name now: unprotect it, and protect it again.
 CREATE FUNCTION {schema}.protected()
 RETURNS TABLE (relation regclass, resource text, named text, since timestamptz, who text, whole boolean)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -812,8 +812,10 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
         LEFT JOIN pg_trigger g ON g.tgrelid = part.oid AND g.tgname = needed.name AND g.tgenabled = 'A'
         WHERE g.oid IS NULL
             OR EXISTS (SELECT FROM pg_trigger o WHERE o.tgrelid = part.oid AND NOT o.tgisinternal AND o.tgenabled <> 'D'
-                AND o.tgtype & 3 = 3 AND o.tgname > 'zz_tenure_guard')) -- before each row
+                AND o.tgtype & 3 = 3 AND o.tgname > 'zz_tenure_guard') -- before each row
+    ) AND (p.resource IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p.relation AND a.attname = p.resource))
     FROM {schema}.sink_protected p
+    JOIN pg_class c ON c.oid = p.relation -- it is not there any more when the table was dropped
     ORDER BY p.relation::text
 $$;
 

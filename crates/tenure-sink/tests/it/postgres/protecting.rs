@@ -206,6 +206,19 @@ fn a_trigger_behind_the_check_is_shown() {
     assert_eq!(whole(), "t");
 }
 
+/// What the table's owner does to the table is shown as far as it can be: a dropped one stood there for ever, as a number.
+#[test]
+fn a_renamed_column_is_shown_and_a_dropped_table_is_not() {
+    let shop = Shop::usual();
+    shop.done("ALTER TABLE document RENAME tenant TO customer");
+    assert_eq!(shop.done("SELECT relation, whole FROM tenure.protected()"), "document|f");
+    shop.psql("UPDATE document SET n = 5").expect_err("nobody knows whose rows they are");
+    shop.done("SELECT tenure.unprotect('document', 'renamed'); SELECT tenure.protect('document', 'customer')");
+    assert_eq!(shop.done("SELECT relation, whole FROM tenure.protected()"), "document|t");
+    shop.done("DROP TABLE document");
+    assert_eq!(shop.done("SELECT count(*) FROM tenure.protected()"), "0");
+}
+
 #[test]
 fn on_conflict_is_checked_for_both_rows() {
     let shop = Shop::create(
