@@ -16,7 +16,8 @@ CREATE TABLE {schema}.sink_namespace (
     single       boolean PRIMARY KEY DEFAULT true CHECK (single),
     rule         text    NOT NULL CHECK (rule IN ('sealed', 'high-water')),
     reopen_count bigint  NOT NULL DEFAULT 0 CHECK (reopen_count >= 0),
-    floor        bigint           CHECK (floor > 0)
+    floor        bigint           CHECK (floor > 0),
+    secret       bytea   NOT NULL DEFAULT uuid_send(gen_random_uuid()) -- what marks a written down exemption in its transaction
 );
 
 -- Whether a text is a name: 1 to 512 bytes without control characters.
@@ -595,12 +596,13 @@ CREATE FUNCTION {schema}.sink_is_exempt(_table text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     taken constant text := CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END;
-    mark constant text := pg_current_xact_id()::text || ' ' || _table;
+    mark constant text := (SELECT encode(sha256(n.secret || convert_to(pg_current_xact_id()::text || ' ' || _table, 'UTF8')), 'hex')
+        FROM {schema}.sink_namespace n);
 BEGIN
     IF NOT EXISTS (SELECT FROM {schema}.sink_exempt e WHERE e.role = taken) THEN
         RETURN false;
     END IF;
-    -- Whoever sets this to something else is written down more often, or for the table before.
+    -- Whoever sets this to something else is written down more often.
     IF current_setting('tenure.exempted', true) IS DISTINCT FROM mark THEN
         PERFORM {schema}.sink_note('exemption used', _table, 'transaction ' || pg_current_xact_id()::text);
         PERFORM set_config('tenure.exempted', mark, true);
