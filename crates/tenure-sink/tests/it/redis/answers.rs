@@ -80,8 +80,9 @@ fn a_refusal_of_the_server_is_certain() {
     // In a pipeline it comes among the answers. It was taken for a damaged sink.
     let mut pipeline = redis::pipe();
     pipeline.add_command(write.to_command().unwrap()).ignore_errors();
-    let [said]: [redis::Value; 1] = pipeline.query(&mut connect(&server.url())).unwrap();
-    let error = write.fate_of(Ok(said)).unwrap_err();
+    let said: redis::Value = pipeline.query(&mut connect(&server.url())).unwrap();
+    let redis::Value::Array(mut said) = said else { panic!("no answers: {said:?}") };
+    let error = write.fate_of(Ok(said.remove(0))).unwrap_err();
     assert!(error.to_string().contains("maxmemory"), "{error}");
     server.cli(&["config", "set", "maxmemory", "0"]);
     let traced = shop.fence().lookup(&token(1), &order.id).send_blocking(&mut connect(&server.url()));
