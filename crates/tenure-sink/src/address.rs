@@ -2,7 +2,7 @@ use crate::ledger::Ledger;
 use crate::{Sink, SinkError};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::address::{Address, AddressError, flag, plain, span};
+use tenure_core::address::{Address, AddressError, flag, plain, span, without_stray_password};
 use tenure_core::fence::Rule;
 
 #[cfg(feature = "file")]
@@ -109,14 +109,6 @@ pub fn shown(url: &str) -> String {
     let kept: Vec<&str> = parameters.split('&').filter(is_shown).collect();
     let mark = if kept.is_empty() { "" } else { "?" };
     format!("{scheme}{place}{mark}{}", kept.join("&"))
-}
-
-/// An address without a user: what stands where a port belongs may be a password whose host was forgotten.
-pub(crate) fn without_stray_password(place: &str) -> &str {
-    match place.rsplit_once(':') {
-        Some((before, port)) if before.contains("//") && !port.starts_with(|c: char| c.is_ascii_digit()) => before,
-        _ => place,
-    }
 }
 
 /// The parameters whose values may be shown.
