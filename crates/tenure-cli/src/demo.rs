@@ -7,6 +7,7 @@ mod incident;
 mod receipts;
 mod receiver;
 mod report;
+mod shelf;
 mod timeline;
 mod worker;
 
@@ -21,6 +22,7 @@ use ground::{Ground, Shared};
 use incident::Incident;
 use receiver::Kind;
 use report::Report;
+use shelf::{Receivers, Shelf};
 use std::io;
 use std::path::{Path, PathBuf};
 use tenure::authority::{ClockError, StoreError};
@@ -35,6 +37,17 @@ pub(crate) struct Args {
     /// ./tenure.toml names. It is not disturbed: all names begin with demo/, and are retired at the end.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     authority: Option<String>,
+    /// Where the documents are: sqlite, files, or the address of a PostgreSQL or Redis server. Nothing there is disturbed:
+    /// what the demo makes bears its name, and is removed at the end.
+    #[arg(
+        long,
+        value_name = "sqlite|files|URL",
+        env = "TENURE_DEMO_SINK",
+        hide_env_values = true,
+        default_value = "sqlite"
+    )]
+    #[arg(hide_default_value = true)]
+    sink: Shelf,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
@@ -42,7 +55,7 @@ pub(crate) struct Args {
     /// experiment that this incident comes from. Exit status 1 when they differ. In real time deadlines are left out.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
-    /// Leave the databases in this new or empty folder, to look at.
+    /// Leave the databases in this new or empty folder, and what was made on a server, to look at.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -57,6 +70,8 @@ const AFTER_HELP: &str = "\
 Examples:
   tenure demo
   tenure demo receipts
+  tenure demo --sink files
+  tenure demo --sink 'postgres://app@db1/shop'
   tenure demo --authority 'postgres://tenure@db1/jobs'
   TENURE_AUTHORITY='redis://:PASSWORD@cache1' tenure demo --authority";
 
@@ -77,6 +92,10 @@ pub(crate) enum DemoError {
     Clock(#[from] ClockError),
     #[error("the receiver's database: {0}")]
     Receiver(#[from] rusqlite::Error),
+    #[error("the receiver's server: {0}")]
+    Server(String),
+    #[error("--sink names no place for the documents: {why}")]
+    NoSink { why: String },
     #[error("{0}")]
     Sink(#[from] tenure::sink::SinkError),
     #[error("{0}")]
@@ -88,7 +107,7 @@ pub(crate) enum DemoError {
 impl From<DemoError> for Problem {
     fn from(error: DemoError) -> Self {
         match error {
-            DemoError::NotEmpty { .. } | DemoError::NoResult { .. } => Self::usage(error),
+            DemoError::NotEmpty { .. } | DemoError::NoResult { .. } | DemoError::NoSink { .. } => Self::usage(error),
             DemoError::Store(error) => error.into(),
             DemoError::Problem(problem) => problem,
             _ => Self::failure(error),
@@ -107,11 +126,15 @@ impl Args {
             Some(named) => Ground::Shared(Shared::open(&named_authority(named)?)?),
             None => Ground::Own,
         };
+        let receivers = Receivers::on(self.sink.clone())?;
+        let stage = Stage { ground, receivers };
         let report = match &self.keep {
-            Some(dir) => play_in(&ground, &empty_folder(dir)?)?,
+            Some(dir) => stage.play_in(&empty_folder(dir)?)?,
             None => {
                 let dir = tempfile::tempdir().map_err(|error| DemoError::File { path: std::env::temp_dir(), error })?;
-                play_in(&ground, dir.path())?
+                let played = stage.play_in(dir.path());
+                stage.clear_receivers(dir.path());
+                played?
             }
         };
         let mut out = Out::new();
@@ -121,6 +144,9 @@ impl Args {
             out.write(&report.text())?;
             if let Some(dir) = &self.keep {
                 out.line(&format!("The databases are in {}.", dir.display()))?;
+                if let Some(there) = stage.receivers.there() {
+                    out.line(&format!("The documents are {there}."))?;
+                }
             }
         }
         let Some(stored) = stored else { return Ok(Exit::Success) };
@@ -137,7 +163,7 @@ impl Args {
 }
 
 /// One scene: A is overtaken before or after B has written.
-type Scene = (&'static str, Kind, fn(&Ground, &Path, Kind) -> Result<Incident, DemoError>);
+type Scene = (&'static str, Kind, fn(&Stage, &Path, Kind) -> Result<Incident, DemoError>);
 
 const SCENES: [Scene; 5] = [
     ("takeover", Kind::None, incident::takeover),
@@ -147,37 +173,57 @@ const SCENES: [Scene; 5] = [
     ("gap", Kind::Sealed, incident::gap),
 ];
 
-fn play_in(ground: &Ground, dir: &Path) -> Result<Report, DemoError> {
-    let shared = match ground {
-        Ground::Own => {
-            let played =
-                SCENES.into_iter().map(|(what, kind, play)| play(ground, dir, kind).map(|incident| (what, incident)));
-            return Ok(report(played.collect::<Result<_, DemoError>>()?, None));
-        }
-        Ground::Shared(shared) => shared,
-    };
-    // In real time each waits for a deadline: all at once, then.
-    let played: Result<Vec<_>, DemoError> = std::thread::scope(|scope| {
-        let begun = SCENES
-            .map(|(what, kind, play)| scope.spawn(move || play(ground, dir, kind).map(|incident| (what, incident))));
-        let ended = begun.map(|scene| scene.join().unwrap_or(Err(DemoError::Thread)));
-        ended.into_iter().collect()
-    });
-    let scenes = SCENES.map(|(what, kind, _)| (incident::scene(what, kind), kind));
-    let left = shared.clear(&scenes, dir);
-    let (name, shown) = (shared.name(), shared.shown());
-    if left.is_empty() {
-        say("demo", format_args!("what it held at {shown} is retired ({name}/…); the history keeps its rows"));
-    } else {
-        say("demo", format_args!("left behind at {shown}: {}; see tenure retire", left.join(", ")));
-    }
-    Ok(report(played?, Some(shown)))
+/// On which authority a run is played, and in front of which receivers.
+#[derive(Debug)]
+struct Stage {
+    ground: Ground,
+    receivers: Receivers,
 }
 
-fn report(played: Vec<(&'static str, Incident)>, shared: Option<String>) -> Report {
-    let (takeover, gap): (Vec<_>, Vec<_>) = played.into_iter().partition(|(what, _)| *what == "takeover");
-    let incidents = |scenes: Vec<(&str, Incident)>| scenes.into_iter().map(|(_, incident)| incident).collect();
-    Report { takeover: incidents(takeover), gap: incidents(gap), shared }
+impl Stage {
+    fn play_in(&self, dir: &Path) -> Result<Report, DemoError> {
+        let play = |(what, kind, play): Scene| play(self, dir, kind).map(|incident| (what, incident));
+        let Ground::Shared(shared) = &self.ground else {
+            return Ok(self.report(SCENES.into_iter().map(play).collect::<Result<_, DemoError>>()?, None));
+        };
+        // In real time each waits for a deadline: all at once, then.
+        let played: Result<Vec<_>, DemoError> = std::thread::scope(|scope| {
+            let begun = SCENES.map(|scene| scope.spawn(move || play(scene)));
+            let ended = begun.map(|scene| scene.join().unwrap_or(Err(DemoError::Thread)));
+            ended.into_iter().collect()
+        });
+        let left = SCENES.map(|(what, kind, _)| {
+            let dir = dir.join(incident::scene(what, kind));
+            shared.clear(&incident::scene(what, kind), &self.receivers.address(what, kind, &dir), kind)
+        });
+        let left: Vec<_> = left.into_iter().filter_map(Result::err).collect();
+        let (name, shown) = (shared.name(), shared.shown());
+        if left.is_empty() {
+            say("demo", format_args!("what it held at {shown} is retired ({name}/…); the history keeps its rows"));
+        } else {
+            say("demo", format_args!("left behind at {shown}: {}; see tenure retire", left.join(", ")));
+        }
+        Ok(self.report(played?, Some(shown)))
+    }
+
+    fn report(&self, played: Vec<(&'static str, Incident)>, shared: Option<String>) -> Report {
+        let (takeover, gap): (Vec<_>, Vec<_>) = played.into_iter().partition(|(what, _)| *what == "takeover");
+        let incidents =
+            |scenes: Vec<(&str, Incident)>| scenes.into_iter().map(|(_, incident)| incident).collect::<Vec<_>>();
+        let (takeover, gap) = (incidents(takeover), incidents(gap));
+        let may_lose = takeover.iter().chain(&gap).find_map(|incident| incident.may_lose);
+        Report { takeover, gap, shared, documents: self.receivers.shown(), may_lose }
+    }
+
+    /// Removes what the receivers hold on a server. What is in the demo's folder goes with it.
+    fn clear_receivers(&self, dir: &Path) {
+        let Some(there) = self.receivers.there() else { return };
+        let scenes = SCENES.map(|(what, kind, _)| (what, kind));
+        let left = self.receivers.clear(&scenes, dir);
+        if !left.is_empty() {
+            say("demo", format_args!("left behind of {there}: {}", left.join(", ")));
+        }
+    }
 }
 
 fn empty_folder(dir: &Path) -> Result<PathBuf, DemoError> {

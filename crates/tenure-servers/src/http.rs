@@ -1,4 +1,4 @@
-//! Just enough HTTP to ask etcd's JSON gateway.
+//! Just enough HTTP to ask etcd's JSON gateway, and whether a server answers.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,8 +22,13 @@ impl Connection {
 
     /// Posts a body and gives the body of the answer, whatever its status.
     pub(crate) fn post(&mut self, path: &str, body: &str) -> io::Result<String> {
+        self.ask("POST", path, body)
+    }
+
+    /// As [`post`](Self::post), by another method.
+    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> io::Result<String> {
         let (addr, length) = (self.addr, body.len());
-        let head = format!("POST {path} HTTP/1.1\r\nHost: {addr}\r\nContent-Length: {length}\r\n\r\n");
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {addr}\r\nContent-Length: {length}\r\n\r\n");
         self.stream.get_mut().write_all((head + body).as_bytes())?;
         let mut length = None;
         loop {
@@ -39,7 +44,7 @@ impl Connection {
                 length = value.trim().parse().ok();
             }
         }
-        // The gateway's short answers all tell their length.
+        // Short answers all tell their length.
         let length: usize = length.ok_or_else(|| io::Error::other("an answer of unknown length"))?;
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;

@@ -20,6 +20,16 @@ pub(crate) fn postgres(name: &str) -> PathBuf {
     newest.map_or_else(|| program(name, "postgresql"), |(_, path)| path)
 }
 
+/// SeaweedFS. Debian does not have it; `cargo xtask test` puts it into the user's own cache.
+pub(crate) fn weed() -> PathBuf {
+    const PLACE: &str = "tenure-servers/seaweedfs-4.48/bin/weed";
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).unwrap_or_default();
+    let path = cache.join(PLACE);
+    assert!(path.is_file(), "SeaweedFS is not at {}: `cargo xtask test --only setup` puts it there", path.display());
+    path
+}
+
 fn missing(name: &str, package: &str) -> ! {
     panic!(
         "`{name}` is not installed. The Debian package `{package}` brings it. As root, type: apt-get install --yes \

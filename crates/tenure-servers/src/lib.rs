@@ -1,4 +1,4 @@
-//! Real servers for tests and benches: PostgreSQL, Redis with Sentinel, etcd, PgBouncer, and a proxy that loses answers.
+//! Real servers for tests and benches: PostgreSQL, Redis with Sentinel, etcd, PgBouncer, S3, and a proxy that loses answers.
 //!
 //! ```no_run
 //! use tenure_servers::{Postgres, Redis};
@@ -16,7 +16,7 @@
 //! ends what a killed test process leaves behind.
 //!
 //! Nothing here returns an error. A test that has no server has failed: every function panics when a server is not
-//! installed (and says which Debian package brings it), does not start or does not answer within
+//! installed (and says what brings it), does not start or does not answer within
 //! [`PATIENCE`], and the message holds the end of the server's log.
 #![expect(clippy::panic, reason = "made for tests, and a test that has no server has failed")]
 
@@ -33,6 +33,7 @@ pub mod postgres;
 mod process;
 pub mod proxy;
 pub mod redis;
+mod s3;
 mod sentinels;
 mod snapshot;
 mod tls;
@@ -45,6 +46,7 @@ pub use pgbouncer::PgBouncer;
 pub use postgres::Postgres;
 pub use proxy::Proxy;
 pub use redis::Redis;
+pub use s3::S3;
 pub use sentinels::Sentinels;
 pub use snapshot::Snapshot;
 pub use tls::Certificates;

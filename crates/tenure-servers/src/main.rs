@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use tenure_servers::{Etcd, PgBouncer, Postgres, Redis};
+use tenure_servers::{Etcd, PgBouncer, Postgres, Redis, S3};
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
@@ -13,8 +13,15 @@ fn main() -> ExitCode {
         "redis" => serve(&Redis::shared().url()),
         "etcd" => serve(&Etcd::shared().url()),
         "etcd-cluster" => serve(&Etcd::cluster().url()),
+        "s3" => {
+            let s3 = S3::shared();
+            for (name, value) in s3.credentials() {
+                println!("export {name}={value}");
+            }
+            serve(&format!("s3://{}/first?endpoint={}", s3.bucket(), s3.endpoint()));
+        }
         _ => {
-            eprintln!("Which server? postgres, pgbouncer, redis, etcd or etcd-cluster. It ends with Ctrl-D.");
+            eprintln!("Which server? postgres, pgbouncer, redis, etcd, etcd-cluster or s3. It ends with Ctrl-D.");
             return ExitCode::from(2);
         }
     }

@@ -148,8 +148,24 @@ impl PostgresSink {
         Box::pin(at_home(&self.server, work))
     }
 
+<<<<<<< HEAD
     /// Calls a function of the schema, at the isolation level that the server takes by itself unless another one is said, and
     /// reads its answer.
+=======
+    /// A session of the caller's own at the same place, with the same user and TLS. This process's thread for sinks in
+    /// PostgreSQL drives it: the caller needs no runtime. It ends when it is dropped.
+    ///
+    /// # Errors
+    /// [`SinkError`]: there is no session; the message says why.
+    #[must_use = "nothing happens before it is awaited"]
+    pub fn client(&self) -> Answer<'_, Result<tokio_postgres::Client, SinkError>> {
+        let server = Arc::clone(&self.server);
+        let work = async move { Ok(server.link().await?.client) };
+        Box::pin(at_home(&self.server, work))
+    }
+
+    /// Calls a function of the schema, and reads its answer.
+>>>>>>> main
     fn ask<'a, T: Send + 'static>(
         &'a self,
         doing: &'static str,

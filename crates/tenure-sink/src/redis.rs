@@ -120,12 +120,14 @@ impl RedisSink {
         self.0.fence.clone()
     }
 
-    /// What weakens this sink, by the name of the setting or the key: eviction, times to live, a server that does not save.
+    /// A connection of the caller's own to the primary, with the same user and TLS. What it is asked is bounded by the
+    /// address's `wait`.
     ///
     /// # Errors
-    /// [`SinkError`]: the server was not asked.
-    pub fn warnings(&self) -> Answer<'_, Result<Vec<String>, SinkError>> {
-        self.answer(warnings::warnings)
+    /// [`SinkError`]: there is no connection; the message says why.
+    #[must_use = "nothing happens before it is awaited"]
+    pub fn connection(&self) -> Answer<'_, Result<::redis::Connection, SinkError>> {
+        self.answer(|server| Ok(server.link()?.connection))
     }
 
     fn answer<'a, T: Send + 'static>(
@@ -173,6 +175,15 @@ impl Sink for RedisSink {
 
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
         self.answer(Server::reopen)
+    }
+
+    fn may_lose(&self) -> Option<&'static str> {
+        Some("a failover may lose the newest writes, and the newest seal with them")
+    }
+
+    /// By the name of the setting or the key: eviction, times to live, a server that does not save.
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, SinkError>> {
+        self.answer(warnings::warnings)
     }
 }
 

@@ -115,6 +115,14 @@ impl<S: Sink> Sink for SignedOnly<S> {
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
         self.sink.reopen()
     }
+
+    fn may_lose(&self) -> Option<&'static str> {
+        self.sink.may_lose()
+    }
+
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, SinkError>> {
+        self.sink.warnings()
+    }
 }
 
 /// What is said to a candidate that has no keys.

@@ -104,6 +104,20 @@ pub trait Sink: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`SinkError`]: whether it was reopened is not known. Repeating it is safe.
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>>;
+
+    /// How a sink of this kind may lose what it has answered to be written or sealed, also where everything is set right;
+    /// `None` for one that keeps it.
+    fn may_lose(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What weakens this very sink, and what to change, for a person: settings above all.
+    ///
+    /// # Errors
+    /// [`SinkError`]: it was not found out.
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, SinkError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for Arc<S> {
@@ -152,6 +166,14 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
 
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
         (**self).reopen()
+    }
+
+    fn may_lose(&self) -> Option<&'static str> {
+        (**self).may_lose()
+    }
+
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, SinkError>> {
+        (**self).warnings()
     }
 }
 

@@ -4,7 +4,14 @@ use super::{Need, install, needs, provide};
 use crate::call::Call;
 
 fn need(probe: &str) -> Need {
-    Need { what: "a thing", why: "this test", probe: Call::new(probe, &[]), debian: &[], by_hand: "get-it now" }
+    Need {
+        what: "a thing",
+        why: "this test",
+        probe: Call::new(probe, &[]),
+        debian: &[],
+        fetch: None,
+        by_hand: "get-it now",
+    }
 }
 
 #[test]
@@ -29,5 +36,20 @@ fn packages_are_installed_without_a_question() {
 
 #[test]
 fn this_machine_has_what_the_tests_need() {
-    assert!(provide(&needs(), false, Path::new(".")).is_ok());
+    for need in needs() {
+        assert!(need.probe.succeeds(Path::new(".")), "{} is missing: {}", need.what, need.by_hand);
+    }
+}
+
+#[test]
+fn what_debian_does_not_have_is_fetched_without_rights() {
+    let dir = std::env::temp_dir();
+    let place = dir.join(format!("tenure-fetched-{}", std::process::id()));
+    let path = place.to_str().expect("text");
+    let thing =
+        Need { probe: Call::new("test", &["-e", path]), fetch: Some(Call::new("touch", &[path])), ..need("unused") };
+    assert!(provide(std::slice::from_ref(&thing), false, &dir).is_ok());
+    std::fs::remove_file(&place).expect("it was fetched");
+    let in_vain = Need { fetch: Some(Call::new("false", &[])), ..thing };
+    assert!(provide(&[in_vain], false, &dir).is_err());
 }

@@ -40,6 +40,7 @@ const EXCEPT: &[(&str, &str, &str)] = &[
     ("crates/tenure-servers/src/etcd.rs", "leader", "etcd's name for the member that leads"),
     ("crates/tenure-servers/src/etcd/member.rs", "leader", "a field of etcd's answers"),
     ("crates/tenure-servers/src/etcd/member.rs", "heartbeat", "an option of etcd"),
+    ("crates/tenure-servers/src/s3.rs", "master", "an option and a socket of SeaweedFS"),
     ("crates/tenure-servers/src/sentinels.rs", "master", "Sentinel's name for the primary"),
 ];
 

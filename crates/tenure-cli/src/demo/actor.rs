@@ -24,7 +24,7 @@ const BARRIER: Duration = Duration::from_secs(15);
 impl Actor {
     pub(super) fn enter(
         name: &'static str,
-        (dir, kind): (&Path, Kind),
+        (dir, kind, receiver): (&Path, Kind, &str),
         (ground, resource): (&Ground, &str),
     ) -> Result<Self, DemoError> {
         let failed = |why: String| DemoError::Worker { name: name.to_owned(), why };
@@ -32,6 +32,7 @@ impl Actor {
         let mut command = Command::new(program);
         command.args(["demo-worker", "--name", name, "--receiver", kind.name(), "--resource", resource, "--dir"]);
         // Not among its words, which everybody on this machine can read.
+        command.env("TENURE_DEMO_SINK", receiver);
         match ground {
             Ground::Own => command.env_remove("TENURE_AUTHORITY"),
             Ground::Shared(shared) => command.env("TENURE_AUTHORITY", &shared.url),

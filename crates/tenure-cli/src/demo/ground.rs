@@ -1,11 +1,10 @@
 //! On which authority the incident is played, and in which time.
 
 use super::DemoError;
-use super::receiver::Kind;
+use super::receiver::{Kind, Receiver};
 
 use crate::access::open_shared;
 use crate::owner::Who;
-use std::path::Path;
 use std::time::Duration;
 use tenure::authority::{Authority, random_bits, store};
 use tenure::blocking::wait_for;
@@ -73,16 +72,13 @@ impl Shared {
         format!("{}/{scene}", self.name)
     }
 
-    /// Retires what was held. What is left is returned, with the reason.
-    pub(super) fn clear(&self, scenes: &[(String, Kind)], dir: &Path) -> Vec<String> {
-        let left = scenes.iter().filter_map(|(scene, kind)| {
-            let resource = self.resource(scene);
-            self.retire(&resource, *kind, &dir.join(scene)).err().map(|why| format!("{resource} ({why})"))
-        });
-        left.collect()
+    /// Retires what was held in a scene. The error says what is left, and why.
+    pub(super) fn clear(&self, scene: &str, receiver: &str, kind: Kind) -> Result<(), String> {
+        let resource = self.resource(scene);
+        self.retire(&resource, receiver, kind).map_err(|why| format!("{resource} ({why})"))
     }
 
-    fn retire(&self, resource: &str, kind: Kind, dir: &Path) -> Result<(), String> {
+    fn retire(&self, resource: &str, receiver: &str, kind: Kind) -> Result<(), String> {
         let resource = ResourceName::new(resource).map_err(|error| error.to_string())?;
         let actor = Actor::new(Who::here(Some("demo")).process().to_string()).map_err(|error| error.to_string())?;
         let retire = Request::Retire { resource: resource.clone(), actor: actor.clone() };
@@ -100,7 +96,8 @@ impl Shared {
                 Reply::Retiring { cut, .. } => cut,
                 other => return Err(format!("the authority answered {other:?}")),
             };
-            let sink = kind.sink(dir).map_err(|error| error.to_string())?.ok_or("an unknown receiver is enrolled")?;
+            let receiver = Receiver::at(receiver, kind).map_err(|error| error.to_string())?;
+            let sink = receiver.sink().map_err(|error| error.to_string())?.ok_or("an unknown receiver is enrolled")?;
             let told = match wait_for(sink.forget(&resource, cut)).map_err(|error| error.to_string())? {
                 Forgetting::Forget { .. } => {
                     Request::Forgotten { resource: resource.clone(), cut, sink: sink.id().clone() }

@@ -1,8 +1,8 @@
-use super::DemoError;
 use super::actor::Actor;
 use super::ground::Ground;
-use super::receiver::{Kind, Row};
+use super::receiver::{Kind, Receiver, Row};
 use super::worker::{AUTHORITY, CLOCK, RESOURCE, TICK};
+use super::{DemoError, Stage};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -24,6 +24,8 @@ pub(super) struct Incident {
     pub(super) sink: Row,
     /// The epoch before the first one: what is shown and compared counts from there.
     pub(super) base: u64,
+    /// How the receiver may lose what it has accepted.
+    pub(super) may_lose: Option<&'static str>,
 }
 
 /// The authority's row.
@@ -45,38 +47,38 @@ impl Incident {
 }
 
 /// A acquires and is stopped; B takes over at A's deadline, writes and completes; A wakes up, writes and completes.
-pub(super) fn takeover(ground: &Ground, dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
-    let mut stage = Stage::set(ground, dir, "takeover", kind)?;
+pub(super) fn takeover(stage: &Stage, dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
+    let mut scene = Scene::set(stage, dir, "takeover", kind)?;
     let mut events = Vec::new();
-    let mut a = stage.enter("A")?;
-    events.push(("A_acquire", stage.first(&a.order("acquire")?)));
+    let mut a = scene.enter("A")?;
+    events.push(("A_acquire", scene.first(&a.order("acquire")?)));
     a.stop()?;
-    stage.tick(10)?;
-    let mut b = stage.enter("B")?;
-    events.push(("B_acquire", stage.counted(&b.order("acquire")?)));
+    scene.tick(10)?;
+    let mut b = scene.enter("B")?;
+    events.push(("B_acquire", scene.counted(&b.order("acquire")?)));
     events.push(("B_write", b.order("write new")?["verdict"].clone()));
     events.push(("B_complete", b.order("complete new")?["accepted"].clone()));
     b.leave()?;
-    stage.tick(11)?;
+    scene.tick(11)?;
     a.wake()?;
     events.push(("A_write", a.order("write old")?["verdict"].clone()));
     let late = a.order("complete old")?;
     events.push(("A_complete", late["accepted"].clone()));
     a.leave()?;
     let told = |by: &str| late[by].as_str().unwrap_or_default().to_owned();
-    stage.end(events, Some((told("by_holder"), told("by_authority"))))
+    scene.end(events, Some((told("by_holder"), told("by_authority"))))
 }
 
 /// A acquires and is stopped; B takes over and sends nothing yet; A wakes up and writes, B writes, A writes again.
-pub(super) fn gap(ground: &Ground, dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
-    let mut stage = Stage::set(ground, dir, "gap", kind)?;
-    let mut a = stage.enter("A")?;
-    stage.first(&a.order("acquire")?);
+pub(super) fn gap(stage: &Stage, dir: &Path, kind: Kind) -> Result<Incident, DemoError> {
+    let mut scene = Scene::set(stage, dir, "gap", kind)?;
+    let mut a = scene.enter("A")?;
+    scene.first(&a.order("acquire")?);
     a.stop()?;
-    stage.tick(10)?;
-    let mut b = stage.enter("B")?;
+    scene.tick(10)?;
+    let mut b = scene.enter("B")?;
     b.order("acquire")?;
-    stage.tick(11)?;
+    scene.tick(11)?;
     a.wake()?;
     let events = vec![
         ("A_write_1", a.order("write old")?["verdict"].clone()),
@@ -84,7 +86,7 @@ pub(super) fn gap(ground: &Ground, dir: &Path, kind: Kind) -> Result<Incident, D
         ("A_write_2", a.order("write old")?["verdict"].clone()),
     ];
     // The rows are read while B holds the resource; then both may leave.
-    let incident = stage.end(events, None)?;
+    let incident = scene.end(events, None)?;
     a.leave()?;
     b.leave()?;
     Ok(incident)
@@ -96,28 +98,33 @@ pub(super) fn scene(what: &str, kind: Kind) -> String {
 }
 
 /// One folder with its receiver, and on a ground of its own with its clock and its authority.
-struct Stage<'a> {
+struct Scene<'a> {
     ground: &'a Ground,
     resource: String,
     dir: PathBuf,
     kind: Kind,
+    /// The receiver's address.
+    at: String,
+    receiver: Receiver,
     /// The epoch before A's.
     base: u64,
 }
 
-impl<'a> Stage<'a> {
-    fn set(ground: &'a Ground, dir: &Path, what: &str, kind: Kind) -> Result<Self, DemoError> {
+impl<'a> Scene<'a> {
+    fn set(stage: &'a Stage, dir: &Path, what: &str, kind: Kind) -> Result<Self, DemoError> {
         let scene = scene(what, kind);
         let dir = dir.join(&scene);
         std::fs::create_dir(&dir).map_err(|error| DemoError::File { path: dir.clone(), error })?;
-        let stage = Self { ground, resource: ground.resource(&scene), dir, kind, base: 0 };
-        stage.tick(0)?;
-        if let Ground::Own = ground {
-            let url = format!("sqlite:{}?create=true", stage.dir.join(AUTHORITY).display());
-            drop(store::connect(&url, stage.clock()?)?);
+        let at = stage.receivers.address(what, kind, &dir);
+        let (receiver, resource) = (Receiver::at(&at, kind)?, stage.ground.resource(&scene));
+        let set = Self { ground: &stage.ground, resource, dir, kind, at, receiver, base: 0 };
+        set.tick(0)?;
+        if let Ground::Own = set.ground {
+            let url = format!("sqlite:{}?create=true", set.dir.join(AUTHORITY).display());
+            drop(store::connect(&url, set.clock()?)?);
         }
-        kind.create(&stage.dir)?;
-        Ok(stage)
+        set.receiver.create()?;
+        Ok(set)
     }
 
     /// Moves the clock. In real time the next one to ask waits for the deadline instead.
@@ -135,7 +142,7 @@ impl<'a> Stage<'a> {
     }
 
     fn enter(&self, name: &'static str) -> Result<Actor, DemoError> {
-        Actor::enter(name, (&self.dir, self.kind), (self.ground, &self.resource))
+        Actor::enter(name, (&self.dir, self.kind, &self.at), (self.ground, &self.resource))
     }
 
     /// A's epoch, from which all others are counted: a store that has retired resources begins above its floor.
@@ -153,8 +160,17 @@ impl<'a> Stage<'a> {
         events: Vec<(&'static str, Value)>,
         late_complete: Option<(String, String)>,
     ) -> Result<Incident, DemoError> {
-        let sink = self.kind.row(&self.dir, &self.resource, self.base)?;
-        Ok(Incident { kind: self.kind, events, late_complete, lease: self.lease_row()?, sink, base: self.base })
+        let sink = self.receiver.row(&self.dir, &self.resource, self.base)?;
+        let may_lose = self.receiver.sink()?.and_then(|sink| sink.may_lose());
+        Ok(Incident {
+            kind: self.kind,
+            events,
+            late_complete,
+            lease: self.lease_row()?,
+            sink,
+            base: self.base,
+            may_lose,
+        })
     }
 
     fn lease_row(&self) -> Result<LeaseRow, DemoError> {

@@ -1,11 +1,19 @@
+//! What stands between a writer and the document, and where the document is.
+
+mod files;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
+mod sqlite;
+
 use super::DemoError;
-use super::worker::{RECEIVER, RESOURCE};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use super::worker::RESOURCE;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use tenure::core::fence::Rule;
-use tenure::sink::{ApplyError, Sink, SqliteFence, SqliteSink, digest_of, one_value_per_epoch};
+use tenure::sink::Sink;
 use tenure::{Outcome, SinkId, Token, Verdict};
 
 /// What stands between a writer and the document.
@@ -17,14 +25,6 @@ pub(crate) enum Kind {
     HighWater,
     /// A fence that is told of a takeover before it is announced.
     Sealed,
-}
-
-/// The document as it stands at the end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Row {
-    resource: String,
-    epoch: i64,
-    pub(super) value: String,
 }
 
 impl Kind {
@@ -43,77 +43,116 @@ impl Kind {
             Self::Sealed => Some(Rule::Sealed),
         }
     }
+}
 
-    /// Makes the receiver's database: the business table, and beside it the fence's own.
-    pub(super) fn create(self, dir: &Path) -> Result<(), DemoError> {
-        let connection = Connection::open(dir.join(RECEIVER))?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.execute_batch(
-            "CREATE TABLE document (resource TEXT PRIMARY KEY, epoch INTEGER NOT NULL, value TEXT NOT NULL)",
-        )?;
-        if let Some(rule) = self.rule() {
-            SqliteFence::new(rule).install(&connection)?;
-        }
+/// The receiver of one scene.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    kind: Kind,
+    place: Box<dyn Place>,
+}
+
+/// The document as it stands at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Row {
+    resource: String,
+    epoch: i64,
+    pub(super) value: String,
+}
+
+/// Where the document of one scene is.
+trait Place: std::fmt::Debug {
+    /// Makes the room for the document, and under a rule the fence beside it.
+    fn create(&self, rule: Option<Rule>) -> Result<(), DemoError>;
+
+    /// The sealing side of the fence.
+    fn sink(&self, rule: Rule) -> Result<Arc<dyn Sink>, DemoError>;
+
+    /// One write, in one step, under a narrow rule: one value per epoch. Without a rule nobody is asked.
+    fn write(&self, rule: Option<Rule>, token: &Token, value: &str) -> Result<Verdict, DemoError>;
+
+    /// The document's epoch and value; `None` when nobody wrote it.
+    fn document(&self, rule: Option<Rule>, resource: &str) -> Result<Option<(i64, String)>, DemoError>;
+
+    /// Removes what was made outside of the demo's own folder.
+    fn clear(&self, _rule: Option<Rule>) -> Result<(), DemoError> {
         Ok(())
+    }
+}
+
+impl Receiver {
+    /// The receiver at an address that a [`Shelf`](super::shelf::Shelf) has made.
+    pub(super) fn at(address: &str, kind: Kind) -> Result<Self, DemoError> {
+        let place: Box<dyn Place> = match address.split_once(':') {
+            Some(("sqlite", path)) => Box::new(sqlite::Database::at(path)),
+            Some(("file", path)) => Box::new(files::Folder::at(path)),
+            #[cfg(feature = "postgres")]
+            Some(("postgres" | "postgresql", _)) => Box::new(postgres::Schema::at(address)?),
+            #[cfg(feature = "redis")]
+            Some(("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel", _)) => {
+                Box::new(redis::Server::at(address)?)
+            }
+            _ => {
+                return Err(DemoError::NoSink { why: format!("there is no demo at {}", tenure::sink::shown(address)) });
+            }
+        };
+        Ok(Self { kind, place })
+    }
+
+    pub(super) fn create(&self) -> Result<(), DemoError> {
+        self.place.create(self.kind.rule())
     }
 
     /// What a worker hands to its wish, so that a takeover is sealed here.
-    pub(super) fn sink(self, dir: &Path) -> Result<Option<Arc<dyn Sink>>, DemoError> {
-        let Some(rule) = self.rule() else { return Ok(None) };
-        let id = SinkId::new("document-db")
-            .map_err(|error| DemoError::Worker { name: "receiver".into(), why: error.to_string() })?;
-        Ok(Some(Arc::new(SqliteSink::open(dir.join(RECEIVER), id, rule)?)))
+    pub(super) fn sink(&self) -> Result<Option<Arc<dyn Sink>>, DemoError> {
+        self.kind.rule().map(|rule| self.place.sink(rule)).transpose()
     }
 
-    /// One write, in one transaction, under a narrow rule: one value per epoch.
-    pub(super) fn write(self, dir: &Path, token: &Token, value: &str) -> Result<String, DemoError> {
-        let mut connection = Connection::open_with_flags(dir.join(RECEIVER), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.busy_timeout(std::time::Duration::from_secs(5))?;
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let verdict = match self.rule() {
-            None => {
-                replace(&transaction, token, value)?;
-                Verdict::Written
-            }
-            Some(rule) => {
-                let operation = one_value_per_epoch(token.epoch);
-                let effect = |transaction: &Transaction<'_>| {
-                    replace(transaction, token, value)?;
-                    Ok::<_, rusqlite::Error>(Outcome::new(value).unwrap_or_else(|_| empty()))
-                };
-                SqliteFence::new(rule)
-                    .apply(&transaction, token, &operation, &digest_of(value.as_bytes()), effect)
-                    .map_err(|error| match error {
-                        ApplyError::Effect(error) => DemoError::Receiver(error),
-                        ApplyError::Sink(error) => DemoError::Sink(error),
-                    })?
-            }
+    /// The name of the verdict.
+    pub(super) fn write(&self, token: &Token, value: &str) -> Result<&'static str, DemoError> {
+        Ok(self.place.write(self.kind.rule(), token, value)?.name())
+    }
+
+    /// The document's row; its epoch is counted from `base`.
+    pub(super) fn row(&self, dir: &Path, resource: &str, base: u64) -> Result<Row, DemoError> {
+        let Some((epoch, value)) = self.place.document(self.kind.rule(), resource)? else {
+            return Err(DemoError::NoResult { path: dir.to_owned(), why: "nobody wrote the document".into() });
         };
-        transaction.commit()?;
-        Ok(verdict.name().to_owned())
+        Ok(Row { resource: RESOURCE.to_owned(), epoch: epoch.saturating_sub_unsigned(base), value })
     }
 
-    /// The document's row, read from the database; its epoch is counted from `base`.
-    pub(super) fn row(self, dir: &Path, resource: &str, base: u64) -> Result<Row, DemoError> {
-        let connection = Connection::open_with_flags(dir.join(RECEIVER), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let row = connection
-            .query_row("SELECT resource, epoch, value FROM document WHERE resource = $1", [resource], |row| {
-                let epoch = row.get::<_, i64>(1)?.saturating_sub_unsigned(base);
-                Ok(Row { resource: RESOURCE.to_owned(), epoch, value: row.get(2)? })
-            })
-            .optional()?;
-        row.ok_or_else(|| DemoError::NoResult { path: dir.join(RECEIVER), why: "nobody wrote the document".into() })
+    pub(super) fn clear(&self) -> Result<(), DemoError> {
+        self.place.clear(self.kind.rule())
     }
 }
 
-fn replace(transaction: &Transaction<'_>, token: &Token, value: &str) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO document (resource, epoch, value) VALUES ($1, $2, $3) \
-               ON CONFLICT (resource) DO UPDATE SET epoch = excluded.epoch, value = excluded.value";
-    transaction.execute(sql, (token.resource.as_str(), token.epoch.as_i64(), value)).map(|_| ())
+/// The name under which the receiver is enrolled.
+fn id() -> Result<SinkId, DemoError> {
+    SinkId::new("document-db").map_err(|error| DemoError::Server(error.to_string()))
 }
 
-/// An outcome for a value that is too long to be kept as one.
-fn empty() -> Outcome {
+/// What a replay is told. A value that is too long to be kept is told as the empty text.
+fn outcome(value: &str) -> Outcome {
     #[expect(clippy::expect_used, reason = "the empty text is within every limit")]
-    Outcome::new("").expect("the empty text is an outcome")
+    Outcome::new(value).unwrap_or_else(|_| Outcome::new("").expect("the empty text is an outcome"))
+}
+
+/// The document where it is one value: a file, a key, an object.
+#[derive(Serialize, serde::Deserialize)]
+struct Page {
+    epoch: i64,
+    value: String,
+}
+
+impl Page {
+    fn text(token: &Token, value: &str) -> String {
+        // Numbers and texts always have a JSON form.
+        serde_json::to_string(&Self { epoch: token.epoch.as_i64(), value: value.to_owned() }).unwrap_or_default()
+    }
+
+    fn read(text: &[u8]) -> Result<(i64, String), DemoError> {
+        let Self { epoch, value } =
+            serde_json::from_slice(text).map_err(|error| DemoError::Server(format!("the document: {error}")))?;
+        Ok((epoch, value))
+    }
 }

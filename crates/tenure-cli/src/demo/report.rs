@@ -12,6 +12,10 @@ pub(super) struct Report {
     pub(super) gap: Vec<Incident>,
     /// The address of the authority that it was played on, unless that was the demo's own.
     pub(super) shared: Option<String>,
+    /// Where the documents were.
+    pub(super) documents: String,
+    /// How a receiver of that kind may lose what it has accepted.
+    pub(super) may_lose: Option<&'static str>,
 }
 
 /// The result of a run, without the events that led to it.
@@ -55,9 +59,10 @@ impl Report {
 
     /// What a person reads.
     pub(super) fn text(&self) -> String {
-        let mut text = String::from(
+        let mut text = format!(
             "Two workers, one document. A acquires it and is stopped (SIGSTOP). B takes over at A's deadline, writes and\n\
-             completes. A wakes up, sends the write that it had prepared, and completes. Real processes, real SQLite files;\n",
+             completes. A wakes up, sends the write that it had prepared, and completes. Real processes, real {};\n",
+            clean(&self.documents)
         );
         text += &match &self.shared {
             None => "time is a clock in a file that all processes share.\n\n".to_owned(),
@@ -98,6 +103,9 @@ impl Report {
                 verdict("B_write"),
                 verdict("A_write_2")
             );
+        }
+        if let Some(how) = self.may_lose {
+            let _ = writeln!(text, "\n  {} may lose: {how}.", clean(&self.documents));
         }
         text += "\n\
             Proved here:  a receiver that checks the token in the transaction of the write refuses the old worker,\n\

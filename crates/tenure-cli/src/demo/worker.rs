@@ -1,5 +1,5 @@
 use super::ground::TTL;
-use super::receiver::Kind;
+use super::receiver::{Kind, Receiver};
 use crate::exit::Exit;
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
@@ -12,7 +12,6 @@ use tenure::{Lease, Outcome, Tenure, Token};
 
 pub(super) const RESOURCE: &str = "document";
 pub(super) const AUTHORITY: &str = "authority.db";
-pub(super) const RECEIVER: &str = "receiver.db";
 pub(super) const CLOCK: &str = "clock";
 
 /// One logical tick of the incident, on the clock that all its processes share.
@@ -33,6 +32,9 @@ pub(crate) struct Args {
     resource: String,
     #[arg(long)]
     dir: PathBuf,
+    /// The address of the receiver.
+    #[arg(long, env = "TENURE_DEMO_SINK", hide_env_values = true)]
+    at: String,
     /// Without one, the file in the folder, on the clock in the folder.
     #[arg(long, env = "TENURE_AUTHORITY", hide_env_values = true)]
     authority: Option<String>,
@@ -66,6 +68,7 @@ impl Args {
 
 struct Worker<'a> {
     args: &'a Args,
+    receiver: Receiver,
     tenure: Tenure,
     lease: Option<Lease>,
     /// Kept apart from the lease, as a request that was prepared before the worker was stopped.
@@ -90,7 +93,8 @@ impl<'a> Worker<'a> {
                 wait_for(builder.clock(clock).connect(&url))?
             }
         };
-        Ok(Self { args, tenure, lease: None, prepared: None })
+        let receiver = Receiver::at(&args.at, args.receiver)?;
+        Ok(Self { args, receiver, tenure, lease: None, prepared: None })
     }
 
     fn obey(&mut self, order: &str) -> Result<Value, Error> {
@@ -116,7 +120,7 @@ impl<'a> Worker<'a> {
             None => (TICK * LEASE_TICKS, Duration::ZERO),
         };
         let mut wish = self.tenure.acquire(self.args.resource.as_str()).ttl(ttl).wait(wait);
-        if let Some(sink) = self.args.receiver.sink(&self.args.dir)? {
+        if let Some(sink) = self.receiver.sink()? {
             wish = wish.sink(sink);
         }
         let lease = wait_for(wish.into_future())?;
@@ -132,7 +136,7 @@ impl<'a> Worker<'a> {
     /// between its last checkpoint and its write.
     fn write(&self, value: &str) -> Result<Value, Error> {
         let prepared = self.prepared.as_ref().ok_or("nothing was acquired")?;
-        Ok(json!({ "verdict": self.args.receiver.write(&self.args.dir, &prepared.token, value)? }))
+        Ok(json!({ "verdict": self.receiver.write(&prepared.token, value)? }))
     }
 
     /// Completes through the lease, and, if the lease knows that it is lost, past it: the authority refuses as well.

@@ -20,9 +20,12 @@ pub(super) fn look(reached: &Reached, authority: Option<&Authority>) -> Result<V
     for sink in reached.opened().filter(|sink| !enrolled.contains_key(sink.id())) {
         let says = format!("{} can be reached; no resource has enrolled it ({})", sink.id(), sink.rule().name());
         findings.push(Finding::ok("receiver", says));
+        findings.extend(weaknesses(sink));
     }
     for (id, leases) in &enrolled {
-        findings.push(match reached.find(id) {
+        let sink = reached.find(id);
+        findings.extend(sink.iter().flat_map(weaknesses));
+        findings.push(match sink {
             Ok(sink) => agreement(&sink, leases),
             Err(why) => Finding::warn(
                 "receiver",
@@ -32,6 +35,26 @@ pub(super) fn look(reached: &Reached, authority: Option<&Authority>) -> Result<V
         });
     }
     Ok(findings)
+}
+
+/// What the receiver's kind and its settings do to its promises.
+fn weaknesses(sink: &Arc<dyn Sink>) -> Vec<Finding> {
+    let id = sink.id();
+    let kind = sink.may_lose().map(|how| Finding::ok("receiver", format!("{id} may lose: {how}")));
+    let settings = match wait_for(sink.warnings()) {
+        Ok(found) => {
+            found.into_iter().map(|what| Finding::warn("receiver", format!("{id}: {what}"), SETTINGS)).collect()
+        }
+        // Whether it can be reached is told beside this.
+        Err(_) => Vec::new(),
+    };
+    kind.into_iter().chain(settings).collect()
+}
+
+/// A warning ends with what to do.
+fn setting(id: &SinkId, warning: &str) -> Finding {
+    let (says, advice) = warning.rsplit_once("; ").unwrap_or((warning, "change it before the receiver is relied on"));
+    Finding::warn("receiver", format!("{id}: {says}"), advice)
 }
 
 /// The receivers of all resources, each with the resources that have enrolled it.

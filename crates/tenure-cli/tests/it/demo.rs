@@ -2,6 +2,8 @@ use crate::site::stderr;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tenure_servers::postgres::psql;
+use tenure_servers::{Postgres, Redis};
 
 fn tenure(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tenure")).args(args).output().expect("the command can be started")
@@ -14,9 +16,16 @@ fn published() -> PathBuf {
 /// The incident: the panel says "success, by the new worker", and the document holds the old worker's text.
 #[test]
 fn the_late_write_lands_without_a_fence_and_is_refused_by_both_rules() {
-    let output = tenure(&["demo", "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown(&tenure(&["demo", "--json"])), expected());
+}
+
+fn shown(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The same rows on every receiver.
+fn expected() -> Value {
     let row = |receiver, late_write, holds| {
         json!({
             "receiver": receiver,
@@ -26,7 +35,7 @@ fn the_late_write_lands_without_a_fence_and_is_refused_by_both_rules() {
             "receiver_value": holds,
         })
     };
-    let expected = json!({
+    json!({
         "takeover": [
             row("none", "written", "old"),
             row("high-water", "stale", "new"),
@@ -36,8 +45,53 @@ fn the_late_write_lands_without_a_fence_and_is_refused_by_both_rules() {
             { "receiver": "high-water", "verdicts": ["written", "written", "stale"] },
             { "receiver": "sealed", "verdicts": ["stale", "written", "stale"] },
         ],
-    });
-    assert_eq!(shown, expected);
+    })
+}
+
+#[test]
+fn files_show_the_same_rows() {
+    assert_eq!(shown(&tenure(&["demo", "--sink", "files", "--json"])), expected());
+}
+
+#[test]
+fn postgresql_shows_the_same_rows_and_is_left_as_it_was() {
+    let url = Postgres::shared().database();
+    assert_eq!(shown(&tenure(&["demo", "--sink", &url, "--json"])), expected());
+    let schemas = psql(&url, "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'demo%' OR nspname = 'tenure'");
+    assert_eq!(schemas, "0");
+}
+
+#[test]
+fn redis_shows_the_same_rows_says_that_it_may_lose_them_and_is_left_as_it_was() {
+    let redis = Redis::start();
+    assert_eq!(shown(&tenure(&["demo", "--sink", &redis.url(), "--json"])), expected());
+    assert_eq!(redis.cli(&["dbsize"]), "0");
+    let output = tenure(&["demo", "--sink", &redis.url()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("may lose: a failover may lose the newest writes"), "{text}");
+}
+
+#[test]
+fn what_is_kept_on_a_server_is_named() {
+    let (url, dir) = (Postgres::shared().database(), tempfile::tempdir().unwrap());
+    let kept = dir.path().join("kept");
+    let output = tenure(&["demo", "--sink", &url, "--keep", kept.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("The documents are demo_"), "{text}");
+    let schema = psql(&url, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'demo%takeover_none'");
+    assert_eq!(psql(&url, &format!("SELECT value FROM {schema}.document")), "old");
+}
+
+#[test]
+fn a_place_for_the_documents_that_is_none_is_refused_before_anything_runs() {
+    let output = tenure(&["demo", "--sink", "postgres"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(stderr(&output).contains("postgres://USER@HOST/DATABASE"), "{}", stderr(&output));
+    let output = tenure(&["demo", "--sink", "redis://127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(stderr(&output).contains("127.0.0.1:1"), "{}", stderr(&output));
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod left_behind;
 mod postgres;
 mod proxy;
 mod redis;
+mod s3;
