@@ -148,10 +148,6 @@ impl PostgresSink {
         Box::pin(at_home(&self.server, work))
     }
 
-<<<<<<< HEAD
-    /// Calls a function of the schema, at the isolation level that the server takes by itself unless another one is said, and
-    /// reads its answer.
-=======
     /// A session of the caller's own at the same place, with the same user and TLS. This process's thread for sinks in
     /// PostgreSQL drives it: the caller needs no runtime. It ends when it is dropped.
     ///
@@ -164,8 +160,8 @@ impl PostgresSink {
         Box::pin(at_home(&self.server, work))
     }
 
-    /// Calls a function of the schema, and reads its answer.
->>>>>>> main
+    /// Calls a function of the schema, at the isolation level that the server takes by itself unless another one is said, and
+    /// reads its answer.
     fn ask<'a, T: Send + 'static>(
         &'a self,
         doing: &'static str,
