@@ -109,6 +109,7 @@ impl From<DemoError> for Problem {
         match error {
             DemoError::NotEmpty { .. } | DemoError::NoResult { .. } | DemoError::NoSink { .. } => Self::usage(error),
             DemoError::Store(error) => error.into(),
+            DemoError::Sink(error) => error.into(),
             DemoError::Problem(problem) => problem,
             _ => Self::failure(error),
         }

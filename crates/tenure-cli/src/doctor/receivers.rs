@@ -42,9 +42,7 @@ fn weaknesses(sink: &Arc<dyn Sink>) -> Vec<Finding> {
     let id = sink.id();
     let kind = sink.may_lose().map(|how| Finding::ok("receiver", format!("{id} may lose: {how}")));
     let settings = match wait_for(sink.warnings()) {
-        Ok(found) => {
-            found.into_iter().map(|what| Finding::warn("receiver", format!("{id}: {what}"), SETTINGS)).collect()
-        }
+        Ok(found) => found.iter().map(|warning| setting(id, warning)).collect(),
         // Whether it can be reached is told beside this.
         Err(_) => Vec::new(),
     };

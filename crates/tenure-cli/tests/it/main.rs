@@ -15,6 +15,7 @@ mod operate;
 mod postgres_receiver;
 mod probe;
 mod receipts;
+mod redis_receiver;
 mod restore;
 mod rig;
 mod run;

@@ -94,6 +94,11 @@ impl Place for Schema {
 
 /// The driver's own text is "db error"; what the server said is the cause of it.
 fn failed(error: &(dyn Error + 'static)) -> DemoError {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    DemoError::Server(causes.map(ToString::to_string).collect::<Vec<_>>().join(": "))
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    DemoError::Server(said)
 }
