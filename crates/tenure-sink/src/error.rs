@@ -125,7 +125,9 @@ pub enum SinkError {
         place: String,
     },
     /// It may only be read.
-    #[error("{place} cannot be written ({why}): give this process the right to write there, for a file in its folder too")]
+    #[error(
+        "{place} cannot be written ({why}): give this process the right to write there, for a file in its folder too"
+    )]
     NotWritable {
         /// The database or folder.
         place: String,

@@ -99,7 +99,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: POSTGRES_SQL,
         find: "PERFORM {schema}.sink_expect_read_committed('forget');",
         replace: "",
-        tests: &[Test::own("tenure_sink::postgres::isolation::a_first_seal_is_missed_by_no_forgetting_and_no_reopening")],
+        tests: &[Test::own(
+            "tenure_sink::postgres::isolation::a_first_seal_is_missed_by_no_forgetting_and_no_reopening",
+        )],
     },
     Mutant {
         id: "I3",

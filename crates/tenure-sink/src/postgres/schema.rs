@@ -116,7 +116,10 @@ async fn found(link: &Link, place: &Place) -> Result<Found, SinkError> {
 async fn apply(link: &Link, place: &Place) -> Result<(), SinkError> {
     let fail = |error: tokio_postgres::Error| not_made(place, &error);
     let schema = &place.schema;
-    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('lock_timeout', '10s', true), {}", lock(schema));
+    let begin = format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('lock_timeout', '10s', true), {}",
+        lock(schema)
+    );
     let done = async {
         link.client.batch_execute(&begin).await.map_err(fail)?;
         // Looked at anew, under the lock.

@@ -44,7 +44,10 @@ fn what_is_no_token_is_an_error_and_moves_nothing() {
         (format!("tenure.seal('r', 9, '{grant}', 'g', ARRAY['shop', NULL])"), "is no name"),
         (format!("tenure.seal('r', 9, '{grant}', 'g', ARRAY[''])"), "is no name"),
         (format!("tenure.seal('r', 9, '{grant}', 'g', ARRAY[E'a\\n'])"), "is no name"),
-        (format!("tenure.seal('r', 9, '{grant}', (tenure.describe('r')).generation, '{{}}', NULL)"), "NULL is no bound"),
+        (
+            format!("tenure.seal('r', 9, '{grant}', (tenure.describe('r')).generation, '{{}}', NULL)"),
+            "NULL is no bound",
+        ),
         ("tenure.forget('r', 5, NULL)".to_owned(), "NULL is no bound"),
         ("tenure.forget('r', 0)".to_owned(), "a cut of at least 1"),
         ("tenure.forget('', 5)".to_owned(), "a cut of at least 1"),

@@ -192,7 +192,9 @@ fn a_column_with_a_collation_of_its_own_is_compared_as_bytes() {
 fn a_trigger_behind_the_check_is_shown() {
     let shop = Shop::usual();
     let whole = || shop.done("SELECT whole FROM tenure.protected()");
-    shop.done("CREATE FUNCTION moves() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.tenant := 'b'; RETURN NEW; END $$");
+    shop.done(
+        "CREATE FUNCTION moves() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.tenant := 'b'; RETURN NEW; END $$",
+    );
     for (name, when, is_whole) in [
         ("before_it", "BEFORE UPDATE ON document FOR EACH ROW", "t"),
         ("zzz_statement", "BEFORE UPDATE ON document FOR EACH STATEMENT", "t"),

@@ -153,9 +153,11 @@ fn a_forgetting_and_a_reopening_do_not_wait_for_each_other() {
     database.runtime.block_on(async {
         let tx = client.transaction().await.unwrap();
         tx.batch_execute("SELECT FROM tenure.sink_fence FOR UPDATE").await.unwrap();
-        let (one, other, watch) = (connect(&database.url).await, connect(&database.url).await, connect(&database.url).await);
+        let (one, other, watch) =
+            (connect(&database.url).await, connect(&database.url).await, connect(&database.url).await);
         let waiting = async |number: i64| {
-            let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+            let sql =
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
             while watch.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < number {
                 tokio::task::yield_now().await;
             }

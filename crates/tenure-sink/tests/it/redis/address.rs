@@ -51,7 +51,9 @@ fn its_usual_id_opens_it_and_holds_no_password() {
         assert!(!format!("{error} {error:?}").contains("wr0ng"), "{error:?}");
     }
     // The host was forgotten: what stands where a port belongs is the password.
-    for forgot in ["redis://app:s3cret", "redis://:s3cret/0", "rediss://app:s3cret?name=a", "redis+sentinel://h,a:s3cret/p"] {
+    for forgot in
+        ["redis://app:s3cret", "redis://:s3cret/0", "rediss://app:s3cret?name=a", "redis+sentinel://h,a:s3cret/p"]
+    {
         let error = connect(forgot).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
     }
