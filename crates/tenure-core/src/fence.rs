@@ -100,7 +100,7 @@ pub fn admit(
         (Order::Same, Rule::Sealed | Rule::Held) if row.generation == *generation => Admission::Admit,
         (Order::Same | Order::Newer, Rule::Sealed | Rule::Held) => Admission::Refuse(Verdict::Unsealed),
         (Order::Newer, Rule::HighWater) => {
-            Admission::Raise(registered(token, generation, row.seal_no + 1, row.enrolled.clone()))
+            Admission::Raise(registered(token, generation, row.seal_no.saturating_add(1), row.enrolled.clone()))
         }
     }
 }
@@ -162,7 +162,7 @@ pub fn seal(
         Order::Conflict => Sealing::Conflict { epoch: row.epoch, grant: row.grant },
         Order::Same | Order::Newer => {
             let union = row.enrolled.union(enrolled).cloned().collect();
-            Sealing::Seal(registered(token, generation, row.seal_no + 1, union))
+            Sealing::Seal(registered(token, generation, row.seal_no.saturating_add(1), union))
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Mutant, Test};
 
 const SQLITE_FENCE: &str = "crates/tenure-sink/src/sqlite/fence.rs";
+const POSTGRES_SQL: &str = "crates/tenure-sink/src/postgres/first.sql";
 const FILE_TURN: &str = "crates/tenure-sink/src/file/turn.rs";
 const SEALED_FILES: &str = "conformance_file::files_pass_the_suite_under_the_sealed_rule";
 const SEALED_SQLITE: &str = "conformance_sqlite::sqlite_passes_the_suite_under_the_sealed_rule";
@@ -132,6 +133,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
         tests: &[Test::own(
             "tenure_sink::processes::v4_a_stopped_writer_holds_off_a_seal_at_files_within_the_bound_and_says_so",
         )],
+    },
+    Mutant {
+        id: "V4",
+        what: "a seal gives its place up after each second",
+        file: POSTGRES_SQL,
+        find: "ELSE remains - patience END;",
+        replace: "ELSE patience END;",
+        tests: &[Test::own("tenure_sink::postgres::waiting::long_transactions_that_overlap_do_not_hold_a_seal_off")],
+    },
+    Mutant {
+        id: "I9",
+        what: "a forgetting with a snapshot misses the fence that was made since",
+        file: POSTGRES_SQL,
+        find: "PERFORM {schema}.sink_expect_read_committed('forget');",
+        replace: "",
+        tests: &[Test::own(
+            "tenure_sink::postgres::isolation::a_first_seal_is_missed_by_no_forgetting_and_no_reopening",
+        )],
+    },
+    Mutant {
+        id: "I3",
+        what: "a sink in Redis that is made again is of the generation of the lost one",
+        file: "crates/tenure-sink/src/redis/lua/create.lua",
+        find: "now[1] .. string.format('%06d', now[2])",
+        replace: "'0'",
+        tests: &[Test::own("tenure_sink::redis::losses::a_sink_that_is_made_again_is_of_another_generation")],
     },
     Mutant {
         id: "V5",

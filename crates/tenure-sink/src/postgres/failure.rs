@@ -61,6 +61,8 @@ pub(super) fn refusal(at: &Where<'_>, said: &Said<'_>) -> SinkError {
         "40001" | "40P01" => SinkError::Repeat { place, why },
         // Two that could not see each other have recorded the same operation.
         "23505" if said.constraint == Some("sink_operation_pkey") => SinkError::Repeat { place, why },
+        // The session's own lock_timeout, and nobody knows who was in the way.
+        "55P03" if said.detail.is_none() => SinkError::Repeat { place, why },
         "55P03" => SinkError::HeldBy {
             place,
             waited: at.waited,

@@ -249,7 +249,8 @@ impl Write {
         Ok(self.request()?.command())
     }
 
-    /// What the answer to its command means.
+    /// What the answer to its command means. It must be this command's own: without `ignore_errors`, a pipeline gives the error
+    /// of any of its commands as the answer to all, and this one may have been carried out.
     ///
     /// # Errors
     /// As [`send`](Self::send).
