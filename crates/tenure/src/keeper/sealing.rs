@@ -114,6 +114,13 @@ struct Drive<'a> {
     gathers_since: Option<Instant<HolderClock>>,
 }
 
+/// A receiver that is to be asked now.
+struct Try {
+    sink: Arc<dyn Sink>,
+    /// How long its answer is waited for.
+    patience: Duration,
+}
+
 enum Done {
     Described(SinkId, Result<Description, SinkError>),
     Sealed(SinkId, Generation, Result<Sealing, SinkError>),
@@ -137,7 +144,7 @@ impl Drive<'_> {
         for step in steps {
             match step {
                 LeaseStep::Describe(id) => {
-                    let Some((sink, patience)) = self.turn(&id, now)? else { continue };
+                    let Some(Try { sink, patience }) = self.turn(&id, now)? else { continue };
                     let Some(token) = self.lease.token().cloned() else { return Err(Trouble::Lost) };
                     let shared = Arc::clone(self.shared);
                     let task = self.under_way.spawn({
@@ -150,7 +157,7 @@ impl Drive<'_> {
                     self.asked.insert(task.id(), id);
                 }
                 LeaseStep::Seal { sink: id, generation, enrolled } => {
-                    let Some((sink, patience)) = self.turn(&id, now)? else { continue };
+                    let Some(Try { sink, patience }) = self.turn(&id, now)? else { continue };
                     let Some(token) = self.lease.token().cloned() else { return Err(Trouble::Lost) };
                     let (shared, all) = (Arc::clone(self.shared), self.sinks.to_vec());
                     let task = self.under_way.spawn({
@@ -178,8 +185,8 @@ impl Drive<'_> {
         }
     }
 
-    /// The receiver, if it may be asked now, and how long its answer is waited for.
-    fn turn(&mut self, id: &SinkId, now: Instant<HolderClock>) -> Result<Option<(Arc<dyn Sink>, Duration)>, Trouble> {
+    /// The receiver, if it may be asked now.
+    fn turn(&mut self, id: &SinkId, now: Instant<HolderClock>) -> Result<Option<Try>, Trouble> {
         let lane = self.lanes.entry(id.clone()).or_default();
         // After the end of the time nobody is asked a second time.
         let in_time = lane.failures == 0 || self.limits.until.is_none_or(|until| !now.reached(&until));
@@ -191,7 +198,7 @@ impl Drive<'_> {
         lane.begins(now);
         // A try that is under way when the time is over is waited for, but not for long.
         let left = self.limits.until.map_or(Duration::MAX, |until| until.since(&now).max(PATIENCE));
-        Ok(Some((sink, lane.patience().min(left))))
+        Ok(Some(Try { sink, patience: lane.patience().min(left) }))
     }
 
     /// Whether more may come soon that can be told in the same step.
