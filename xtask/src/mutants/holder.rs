@@ -111,8 +111,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "V10",
         what: "the authority is told of nobody before everybody has answered",
         file: "crates/tenure/src/keeper/sealing.rs",
-        find: "            && !now.reached(&since.after(GATHER))",
-        replace: "            && now >= since",
+        find: "self.lanes.values().any(Lane::is_at_its_first_try) && !now.reached(&until)",
+        replace: "self.lanes.values().any(Lane::is_at_its_first_try) && span > now.since(&now)",
         tests: &[Test::own("tenure::takeover::one_of_ten_hangs_and_the_others_are_sealed_at_once")],
     },
     Mutant {

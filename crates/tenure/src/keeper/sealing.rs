@@ -48,8 +48,11 @@ pub(super) struct Limits<'a> {
 const SHORTEST_TRY: Duration = Duration::from_secs(1);
 
 /// The authority is told of what several receivers have come to in one step: of those that come within so long after the
-/// first, as long as the others are at their first try.
-const GATHER: Duration = Duration::from_millis(10);
+/// first, as long as the others are at their first try. A receiver waits for its bind.
+const GATHER_BINDS: Duration = Duration::from_millis(10);
+
+/// Nobody waits for a mark but the announcement, which waits for all.
+const GATHER_MARKS: Duration = Duration::from_millis(200);
 
 /// Does what the lease asks for until the takeover is announced; or, where it is already, until every receiver is sealed.
 pub(super) async fn drive(
@@ -70,7 +73,7 @@ pub(super) async fn drive(
         under_way: JoinSet::new(),
         asked: HashMap::new(),
         telling: false,
-        gathers_since: None,
+        gathers_until: None,
     };
     while !(announces && drive.lease.may_write()) {
         if matches!(drive.lease.phase(), LeasePhase::Lost(_)) {
@@ -110,8 +113,15 @@ struct Drive<'a> {
     asked: HashMap<Id, SinkId>,
     /// Whether the authority is being told of something.
     telling: bool,
-    /// Since when there is something that it could be told of.
-    gathers_since: Option<Instant<HolderClock>>,
+    /// Until when more is waited for that it can be told in the same step.
+    gathers_until: Option<Instant<HolderClock>>,
+}
+
+/// A receiver that is to be asked now.
+struct Try {
+    sink: Arc<dyn Sink>,
+    /// How long its answer is waited for.
+    patience: Duration,
 }
 
 enum Done {
@@ -137,7 +147,7 @@ impl Drive<'_> {
         for step in steps {
             match step {
                 LeaseStep::Describe(id) => {
-                    let Some((sink, patience)) = self.turn(&id, now)? else { continue };
+                    let Some(Try { sink, patience }) = self.turn(&id, now)? else { continue };
                     let Some(token) = self.lease.token().cloned() else { return Err(Trouble::Lost) };
                     let shared = Arc::clone(self.shared);
                     let task = self.under_way.spawn({
@@ -150,7 +160,7 @@ impl Drive<'_> {
                     self.asked.insert(task.id(), id);
                 }
                 LeaseStep::Seal { sink: id, generation, enrolled } => {
-                    let Some((sink, patience)) = self.turn(&id, now)? else { continue };
+                    let Some(Try { sink, patience }) = self.turn(&id, now)? else { continue };
                     let Some(token) = self.lease.token().cloned() else { return Err(Trouble::Lost) };
                     let (shared, all) = (Arc::clone(self.shared), self.sinks.to_vec());
                     let task = self.under_way.spawn({
@@ -172,14 +182,14 @@ impl Drive<'_> {
             Some(step) if !self.telling && !self.gathers(&step, now) => self.tell(step, now),
             Some(_) => Ok(()),
             None => {
-                self.gathers_since = None;
+                self.gathers_until = None;
                 Ok(())
             }
         }
     }
 
-    /// The receiver, if it may be asked now, and how long its answer is waited for.
-    fn turn(&mut self, id: &SinkId, now: Instant<HolderClock>) -> Result<Option<(Arc<dyn Sink>, Duration)>, Trouble> {
+    /// The receiver, if it may be asked now.
+    fn turn(&mut self, id: &SinkId, now: Instant<HolderClock>) -> Result<Option<Try>, Trouble> {
         let lane = self.lanes.entry(id.clone()).or_default();
         // After the end of the time nobody is asked a second time.
         let in_time = lane.failures == 0 || self.limits.until.is_none_or(|until| !now.reached(&until));
@@ -191,15 +201,20 @@ impl Drive<'_> {
         lane.begins(now);
         // A try that is under way when the time is over is waited for, but not for long.
         let left = self.limits.until.map_or(Duration::MAX, |until| until.since(&now).max(PATIENCE));
-        Ok(Some((sink, lane.patience().min(left))))
+        Ok(Some(Try { sink, patience: lane.patience().min(left) }))
     }
 
     /// Whether more may come soon that can be told in the same step.
     fn gathers(&mut self, step: &LeaseStep, now: Instant<HolderClock>) -> bool {
-        let since = *self.gathers_since.get_or_insert(now);
-        matches!(step, LeaseStep::Bind(_) | LeaseStep::Mark(_))
-            && self.lanes.values().any(Lane::is_at_its_first_try)
-            && !now.reached(&since.after(GATHER))
+        let span = match step {
+            LeaseStep::Bind(_) => GATHER_BINDS,
+            LeaseStep::Mark(_) => GATHER_MARKS,
+            _ => Duration::ZERO,
+        };
+        let until = now.after(span);
+        let until = self.gathers_until.map_or(until, |earlier| earlier.min(until));
+        self.gathers_until = Some(until);
+        self.lanes.values().any(Lane::is_at_its_first_try) && !now.reached(&until)
     }
 
     fn tell(&mut self, step: LeaseStep, now: Instant<HolderClock>) -> Result<(), Trouble> {
@@ -215,7 +230,7 @@ impl Drive<'_> {
         };
         let (shared, attempt) = (Arc::clone(self.shared), self.kept.timing.attempt());
         let until = self.limits.until.unwrap_or_else(|| now.after(attempt));
-        (self.telling, self.gathers_since) = (true, None);
+        (self.telling, self.gathers_until) = (true, None);
         self.under_way.spawn(async move {
             let answer = shared.insist(&request, attempt, until).await;
             Done::Told(step, answer)
@@ -289,8 +304,7 @@ impl Drive<'_> {
             let excusable = named.zip(lane.excusable_from(SHORTEST_TRY)).map(|((from, _), lane)| lane.max(from));
             [lane.again(), excusable].into_iter().flatten()
         });
-        let gathered = self.gathers_since.map(|since| since.after(GATHER));
-        let all = lanes.chain(gathered).chain(self.limits.until).chain(self.kept.gate.deadline());
+        let all = lanes.chain(self.gathers_until).chain(self.limits.until).chain(self.kept.gate.deadline());
         // What has passed was looked at already.
         all.filter(|at| !now.reached(at)).min().unwrap_or_else(|| now.after(Duration::from_secs(1)))
     }
