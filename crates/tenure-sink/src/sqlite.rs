@@ -4,7 +4,8 @@
 //!
 //! * **V4 does not hold.** SQLite has one writer. A process that is stopped inside its transaction holds the write lock,
 //!   and nothing but resuming or ending that process takes it away. A seal waits for it, at most [`SqliteSink::with_wait`],
-//!   and then answers [`SinkError::Busy`]. Keep transactions short.
+//!   and then answers [`SinkError::HeldBy`] with the process that has it, or [`SinkError::Busy`] where the system does not
+//!   tell. Keep transactions short.
 //! * A database file that was copied back is the same database as before: call [`Sink::reopen`] after
 //!   every restore, before any worker starts.
 //! * The fence covers the database in which it is installed. Effects in an *attached* database are not atomic with it: in
@@ -43,8 +44,11 @@
 //! # }
 //! ```
 
+mod blocker;
+mod clock;
 mod failure;
 mod fence;
+mod held;
 mod ledger;
 mod rows;
 mod savepoint;
@@ -92,18 +96,21 @@ struct Place {
 
 impl SqliteSink {
     /// Opens the database, creating it and the fence's tables where they are missing. A new database is in WAL mode; one
-    /// that was there keeps its mode and all its tables.
+    /// that was there keeps its mode and all its tables. Under [`Rule::Held`] it must be an authority's own file.
     ///
     /// Blocks; call it outside async code.
     ///
     /// # Errors
-    /// [`SinkError`] when the file is something else, of another version or rule, or cannot be written.
+    /// [`SinkError`] when the file is something else, of another version or rule, or cannot be written;
+    /// [`SinkError::NoAuthority`] under [`Rule::Held`] when no authority is in it.
     pub fn create(path: impl AsRef<Path>, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
         let place = Place::new(path.as_ref(), id, rule)?;
-        let connection = place.connect(OpenFlags::SQLITE_OPEN_CREATE)?;
+        // An authority makes its file itself.
+        let create = if rule == Rule::Held { OpenFlags::empty() } else { OpenFlags::SQLITE_OPEN_CREATE };
+        let connection = place.connect(create)?;
         let fail = |error| sink_error(&connection, "creating the fence", error);
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(fail)?;
-        if pages == 0 {
+        if pages == 0 && rule != Rule::Held {
             connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(fail)?;
         }
         SqliteFence::new(rule).install(&connection)?;
@@ -120,6 +127,7 @@ impl SqliteSink {
         let place = Place::new(path.as_ref(), id, rule)?;
         let connection = place.connect(OpenFlags::empty())?;
         rows::namespace(&connection, rule)?;
+        held::expect(&connection, rule)?;
         Ok(Self(Arc::new(place)))
     }
 
@@ -309,6 +317,7 @@ impl Place {
             return Err(SinkError::NeverSealed { place: self.path.display().to_string() });
         }
         self.change(|tx| {
+            held::expect(tx, self.rule)?;
             let standing = rows::standing(tx, self.rule, &token.resource)?;
             let namespace = &standing.namespace;
             let sealing =

@@ -7,7 +7,56 @@ const FILE_TURN: &str = "crates/tenure-sink/src/file/turn.rs";
 const SEALED_FILES: &str = "conformance_file::files_pass_the_suite_under_the_sealed_rule";
 const SEALED_SQLITE: &str = "conformance_sqlite::sqlite_passes_the_suite_under_the_sealed_rule";
 
+const POSTGRES_FENCE: &str = "crates/tenure-sink/src/postgres/first.sql";
+const HELD_SQLITE: &str = "conformance_sqlite::sqlite_passes_the_suite_under_the_held_rule";
+const HELD_POSTGRES: &str = "postgres::conformance::postgres_passes_the_suite_under_the_held_rule";
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        id: "H1",
+        what: "the authority in the SQLite file is not read",
+        file: SQLITE_FENCE,
+        find: "if self.rule == Rule::Held\n",
+        replace: "if self.rule == Rule::HighWater\n",
+        tests: &[
+            Test::clause("tenure_sink::conformance::held::at_the_deadline_it_is_over", HELD_SQLITE),
+            Test::own("tenure_sink::held::h1_the_deadline_is_half_open_to_the_last_millisecond"),
+        ],
+    },
+    Mutant {
+        id: "H1",
+        what: "the deadline in the PostgreSQL schema is not looked at",
+        file: POSTGRES_FENCE,
+        find: "(h.now_ns < h.deadline_ns) IS NOT TRUE",
+        replace: "(h.now_ns < h.deadline_ns) IS NULL",
+        tests: &[
+            Test::clause("tenure_sink::conformance::held::at_the_deadline_it_is_over", HELD_POSTGRES),
+            Test::own(
+                "tenure_sink::postgres::held::h1_a_check_that_waits_for_the_fence_reads_the_authority_afterwards",
+            ),
+        ],
+    },
+    Mutant {
+        id: "H2",
+        what: "a fence in PostgreSQL does not look at how the grant ended",
+        file: POSTGRES_FENCE,
+        find: "ELSIF h.ending IS NOT NULL THEN",
+        replace: "ELSIF h.ending = 'expired' THEN",
+        tests: &[Test::clause("tenure_sink::conformance::held::a_grant_that_is_over", HELD_POSTGRES)],
+    },
+    Mutant {
+        id: "H3",
+        what: "a check locks the sessions that it reads",
+        file: POSTGRES_FENCE,
+        find: "    SELECT v.version, v.epoch,",
+        replace: "    PERFORM FROM {schema}.session FOR SHARE;\n    SELECT v.version, v.epoch,",
+        tests: &[
+            Test::own("tenure_sink::postgres::held::a_check_locks_nothing_of_the_authority"),
+            Test::own(
+                "tenure::held::postgres::h3_a_transaction_that_outlasts_the_ttl_does_not_hold_up_its_holders_renewals",
+            ),
+        ],
+    },
     Mutant {
         id: "I10",
         what: "a deferred transaction checks its token without the write lock",
@@ -68,8 +117,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "V4",
         what: "a seal that gives up does not name the cause",
         file: "crates/tenure-sink/src/sqlite/failure.rs",
-        find: "SinkError::Busy { place, waited },",
-        replace: "SinkError::Failed { place, doing, why: format!(\"{why} after {waited:?}\") },",
+        find: "Some(by) => SinkError::HeldBy { place, waited, by },",
+        replace: "Some(by) => SinkError::Failed { place, doing, why: format!(\"{by}, {why} after {waited:?}\") },",
         tests: &[Test::own(
             "tenure_sink::processes::v4_a_stopped_writer_holds_off_a_seal_at_sqlite_within_the_bound_and_says_so",
         )],

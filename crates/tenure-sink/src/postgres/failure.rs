@@ -66,6 +66,16 @@ pub(super) fn refusal(at: &Where<'_>, said: &Said<'_>) -> SinkError {
             waited: at.waited,
             by: [said.detail, said.hint].into_iter().flatten().collect::<Vec<_>>().join(" "),
         },
+        "TN107" => SinkError::NoAuthority {
+            place,
+            why: [Some(said.message), said.hint].into_iter().flatten().collect::<Vec<_>>().join(". "),
+        },
+        // What a server does not do in such a transaction; the hint says in which one it does.
+        "0A000" => SinkError::Failed {
+            place,
+            doing: at.doing,
+            why: [Some(&*why), said.hint].into_iter().flatten().collect::<Vec<_>>().join(". "),
+        },
         "TN105" => SinkError::NeverSealed { place },
         "25P02" => SinkError::NoTransaction { place },
         "25006" => {

@@ -5,6 +5,9 @@
 --
 -- Functions that change the fence, and those that show a grant, are for whoever made the sink: they are taken away from PUBLIC
 -- at the end, and allow gives them to a role. Whoever writes needs USAGE on the schema, and nothing else.
+--
+-- Under the rule held the authority's tables must stand in this schema. Where another role has made them, let it run before:
+-- GRANT CREATE, USAGE ON SCHEMA {schema} TO ROLE; GRANT SELECT ON {schema}.held TO ROLE, with the role that runs this.
 
 CREATE TABLE {schema}.sink_migration (
     number     integer     PRIMARY KEY,
@@ -14,7 +17,7 @@ CREATE TABLE {schema}.sink_migration (
 
 CREATE TABLE {schema}.sink_namespace (
     single       boolean PRIMARY KEY DEFAULT true CHECK (single),
-    rule         text    NOT NULL CHECK (rule IN ('sealed', 'high-water')),
+    rule         text    NOT NULL CHECK (rule IN ('sealed', 'high-water', 'held')),
     reopen_count bigint  NOT NULL DEFAULT 0 CHECK (reopen_count >= 0),
     floor        bigint           CHECK (floor > 0)
 );
@@ -87,11 +90,13 @@ CREATE TYPE {schema}.sink_sealing AS (
 );
 -- forgotten: the floor as it is now. above: epoch and grant of the row, which stays.
 CREATE TYPE {schema}.sink_forgetting AS (forgetting text, floor bigint, epoch bigint, grant_id uuid);
--- admitted, stale, unsealed, conflict; current is the epoch in the way.
-CREATE TYPE {schema}.sink_judgement AS (verdict text, current bigint, seal_no bigint);
+-- Why the grant of a token is over at the authority, whose its newest grant is, and how long the grant has been over.
+CREATE TYPE {schema}.sink_ending AS (why text, holder text, ago_ms bigint);
+-- admitted, stale, unsealed, conflict; current is the epoch in the way. over: ending says why, current is the authority's newest.
+CREATE TYPE {schema}.sink_judgement AS (verdict text, current bigint, seal_no bigint, ending {schema}.sink_ending);
 -- The same, or found: the operation as it was applied before.
 CREATE TYPE {schema}.sink_finding AS (
-    verdict text, current bigint, seal_no bigint, epoch bigint, digest bytea, outcome text
+    verdict text, current bigint, seal_no bigint, epoch bigint, digest bytea, outcome text, ending {schema}.sink_ending
 );
 -- written, replay: the epoch and the outcome with which the operation stands.
 CREATE TYPE {schema}.sink_applied AS (verdict text, epoch bigint, outcome text);
@@ -248,6 +253,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'TN105', MESSAGE = 'this sink is under the rule high-water, which is never sealed',
             HINT = 'Do not enrol it.';
     END IF;
+    IF '{rule}' = 'held' THEN
+        PERFORM {schema}.sink_expect_authority();
+    END IF;
     -- A holder that seals once more ends none of its own transactions.
     PERFORM {schema}.sink_take(seal.resource, seal.wait, NOT EXISTS (
         SELECT FROM {schema}.sink_fence f WHERE f.resource = seal.resource AND f.epoch = seal.epoch AND f.grant_id = seal.grant_id));
@@ -346,22 +354,76 @@ BEGIN
                     generation = here || ':' || (SELECT n.reopen_count FROM {schema}.sink_namespace n),
                     seal_no = f.seal_no + 1, sealed_at = clock_timestamp(), sealed_by = {schema}.sink_caller()
                 WHERE resource = _resource;
-                made := ('admitted', _epoch, f.seal_no + 1);
+                made := ('admitted', _epoch, f.seal_no + 1, NULL);
             END IF;
             RETURN made;
         END IF;
         -- Locked, so that a forgetting that came after this transaction's snapshot is met by an error.
         SELECT n.floor, here || ':' || n.reopen_count INTO STRICT lowest, present FROM {schema}.sink_namespace n FOR SHARE;
         IF _epoch <= lowest THEN
-            RETURN ('stale', lowest, NULL)::{schema}.sink_judgement;
+            RETURN ('stale', lowest, NULL, NULL)::{schema}.sink_judgement;
         END IF;
         INSERT INTO {schema}.sink_fence (resource, epoch, grant_id, generation, server, seal_no, enrolled, sealed_by)
         VALUES (_resource, _epoch, _grant_id, present, here, 1, '{}', {schema}.sink_caller())
         ON CONFLICT (resource) DO NOTHING;
         IF FOUND THEN
-            RETURN ('admitted', _epoch, 1)::{schema}.sink_judgement;
+            RETURN ('admitted', _epoch, 1, NULL)::{schema}.sink_judgement;
         END IF;
     END LOOP;
+END $$;
+
+-- The rule held needs the authority in this schema.
+CREATE FUNCTION {schema}.sink_expect_authority() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('{schema}.held') IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN107',
+            MESSAGE = 'no authority is in the schema {schema} (there is no view {schema}.held)',
+            HINT = 'Make the authority there first (its address with create=true), or take the rule sealed.';
+    ELSIF NOT has_table_privilege('{schema}.held', 'SELECT') THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN107',
+            MESSAGE = format('%s may not read what the authority says', current_user),
+            HINT = format('Let the authority''s owner run: GRANT SELECT ON {schema}.held TO %I', current_user);
+    END IF;
+END $$;
+
+-- What the authority in this schema says against a token that the fence has admitted: over, or no verdict. It is read after the
+-- fence's locks and by a statement of its own, against the server's clock, and nothing of it is locked: a lock would keep the
+-- holder's own renewals waiting.
+CREATE FUNCTION {schema}.sink_against(_resource text, _epoch bigint, _grant_id uuid) RETURNS {schema}.sink_judgement
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    h record;
+    why text;
+    since_ns bigint;
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- Its snapshot is as old as the transaction: a grant that was taken away since would still stand in it.
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('under the rule held a token is checked in a READ COMMITTED transaction, and this one is %s',
+                upper(current_setting('transaction_isolation'))),
+            DETAIL = 'It would see the authority''s records as they were when it began.',
+            HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or make a sink under the rule sealed.';
+    END IF;
+    SELECT v.version, v.epoch, v.grant_id, v.owner, v.since_ns, v.deadline_ns, v.ending, v.ended_ns, v.now_ns INTO h
+    FROM {schema}.held v WHERE v.resource = _resource;
+    IF NOT FOUND THEN
+        RETURN ('over', NULL, NULL, ('unknown', NULL, NULL))::{schema}.sink_judgement;
+    ELSIF h.version IS DISTINCT FROM 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN107', MESSAGE = format('the authority speaks version %s, and this sink version 1', h.version),
+            HINT = 'Use the same version of both.';
+    ELSIF h.epoch < _epoch THEN
+        why := 'restored';
+    ELSIF h.epoch > _epoch OR h.grant_id IS DISTINCT FROM _grant_id THEN
+        why := 'superseded'; since_ns := h.since_ns;
+    ELSIF h.ending IS NOT NULL THEN
+        why := h.ending; since_ns := h.ended_ns;
+    ELSIF (h.now_ns < h.deadline_ns) IS NOT TRUE THEN
+        why := 'expired'; since_ns := h.deadline_ns;
+    ELSE
+        RETURN NULL;
+    END IF;
+    RETURN ('over', h.epoch, NULL, (why, h.owner, greatest(0, h.now_ns - since_ns) / 1000000))::{schema}.sink_judgement;
 END $$;
 
 -- Checks a token, and answers with the verdict. An admitted one stays admitted until this transaction ends: no newer one is
@@ -380,23 +442,29 @@ BEGIN
     -- is older than the seal.
     PERFORM pg_advisory_xact_lock_shared({schema}.sink_key(judge.resource));
     SELECT f.epoch, f.grant_id, f.server, f.reopened, f.seal_no, f.secret INTO f
-    FROM {schema}.sink_fence f WHERE f.resource = judge.resource AND ('{rule}' = 'sealed' OR f.epoch >= judge.epoch)
+    FROM {schema}.sink_fence f WHERE f.resource = judge.resource AND ('{rule}' <> 'high-water' OR f.epoch >= judge.epoch)
     FOR SHARE;
     IF f.epoch = judge.epoch AND f.grant_id = judge.grant_id
         AND ('{rule}' = 'high-water' OR f.server = {schema}.sink_server() AND NOT f.reopened)
     THEN
-        made := ('admitted', f.epoch, f.seal_no);
+        IF '{rule}' = 'held' THEN
+            made := {schema}.sink_against(judge.resource, judge.epoch, judge.grant_id);
+            IF made.verdict = 'over' THEN
+                RETURN made;
+            END IF;
+        END IF;
+        made := ('admitted', f.epoch, f.seal_no, NULL);
     ELSE
         PERFORM {schema}.sink_expect_token(judge.resource, judge.epoch, judge.grant_id);
         IF f.epoch > judge.epoch THEN
-            RETURN ('stale', f.epoch, f.seal_no)::{schema}.sink_judgement;
+            RETURN ('stale', f.epoch, f.seal_no, NULL)::{schema}.sink_judgement;
         ELSIF f.epoch = judge.epoch AND f.grant_id <> judge.grant_id THEN
-            RETURN ('conflict', f.epoch, f.seal_no)::{schema}.sink_judgement;
+            RETURN ('conflict', f.epoch, f.seal_no, NULL)::{schema}.sink_judgement;
         ELSIF f.epoch IS NOT NULL THEN
-            RETURN ('unsealed', f.epoch, f.seal_no)::{schema}.sink_judgement;
-        ELSIF '{rule}' = 'sealed' THEN
+            RETURN ('unsealed', f.epoch, f.seal_no, NULL)::{schema}.sink_judgement;
+        ELSIF '{rule}' <> 'high-water' THEN
             SELECT n.floor INTO lowest FROM {schema}.sink_namespace n WHERE n.single AND judge.epoch <= n.floor;
-            RETURN (CASE WHEN FOUND THEN 'stale' ELSE 'unsealed' END, lowest, NULL)::{schema}.sink_judgement;
+            RETURN (CASE WHEN FOUND THEN 'stale' ELSE 'unsealed' END, lowest, NULL, NULL)::{schema}.sink_judgement;
         END IF;
         made := {schema}.sink_raise(judge.resource, judge.epoch, judge.grant_id);
         IF made.verdict <> 'admitted' THEN
@@ -423,7 +491,9 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
 $$;
 
 -- Says who is in the way, since when, and what to do next.
-CREATE FUNCTION {schema}.sink_refuse(_verdict text, _resource text, _epoch bigint, _current bigint) RETURNS void
+CREATE FUNCTION {schema}.sink_refuse(
+    _verdict text, _resource text, _epoch bigint, _current bigint, _ending {schema}.sink_ending DEFAULT NULL
+) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     f {schema}.sink_fence;
@@ -447,6 +517,21 @@ BEGIN
             DETAIL = who,
             HINT = 'Roll back and stop this worker: the authority has granted this epoch twice, so it has lost its memory. See its history.';
     END IF;
+    IF _verdict = 'over' THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN106',
+            MESSAGE = format('over: epoch %s of %s was shown, and the authority says that %s', _epoch, name, CASE _ending.why
+                WHEN 'expired' THEN 'its deadline passed'
+                WHEN 'superseded' THEN 'another grant has followed it'
+                WHEN 'free' THEN 'it was given back or taken away'
+                WHEN 'unknown' THEN 'it knows nothing of the resource'
+                ELSE 'it is over: ' || _ending.why END),
+            DETAIL = concat_ws(' ',
+                CASE WHEN _ending.ago_ms IS NOT NULL THEN format('It has been so for %s s.', round(_ending.ago_ms / 1000.0, 1)) END,
+                CASE WHEN _current IS NOT NULL THEN
+                    format('The newest grant is epoch %s of %s.', _current, quote_literal(_ending.holder)) END,
+                who),
+            HINT = 'Roll back and stop this worker: it has lost the resource for good. Whoever acquires it anew gets a higher epoch.';
+    END IF;
     RAISE EXCEPTION USING ERRCODE = 'TN102',
         MESSAGE = format('unsealed: epoch %s of %s is not registered here, or not in the present generation', _epoch, name),
         DETAIL = who,
@@ -460,7 +545,7 @@ DECLARE
     made constant {schema}.sink_judgement := {schema}.judge(admit.resource, admit.epoch, admit.grant_id);
 BEGIN
     IF made.verdict IS DISTINCT FROM 'admitted' THEN
-        PERFORM {schema}.sink_refuse(made.verdict, admit.resource, admit.epoch, made.current);
+        PERFORM {schema}.sink_refuse(made.verdict, admit.resource, admit.epoch, made.current, made.ending);
     END IF;
 END $$;
 
@@ -474,7 +559,7 @@ DECLARE
     made {schema}.sink_finding;
     judged constant {schema}.sink_judgement := {schema}.judge(judge_operation.resource, judge_operation.epoch, judge_operation.grant_id);
 BEGIN
-    made.verdict := judged.verdict; made.current := judged.current; made.seal_no := judged.seal_no;
+    made.verdict := judged.verdict; made.current := judged.current; made.seal_no := judged.seal_no; made.ending := judged.ending;
     IF judged.verdict <> 'admitted' THEN
         RETURN made;
     END IF;
@@ -533,7 +618,7 @@ BEGIN
             DETAIL = format('Its outcome is %s.', quote_literal(left(found.outcome, 200))),
             HINT = 'Roll back. The same operation id is the same content: give another intent another id.';
     END IF;
-    PERFORM {schema}.sink_refuse(found.verdict, apply.resource, apply.epoch, found.current);
+    PERFORM {schema}.sink_refuse(found.verdict, apply.resource, apply.epoch, found.current, found.ending);
 END $$;
 
 -- Looks for the effect of an operation, for a token that is admitted: a row, or none. Only for the holder is an absence final.
@@ -547,7 +632,7 @@ BEGIN
     IF found.verdict = 'found' THEN
         RETURN QUERY SELECT found.epoch, found.digest, found.outcome;
     ELSIF found.verdict <> 'admitted' THEN
-        PERFORM {schema}.sink_refuse(found.verdict, lookup.resource, lookup.epoch, found.current);
+        PERFORM {schema}.sink_refuse(found.verdict, lookup.resource, lookup.epoch, found.current, found.ending);
     END IF;
 END $$;
 
@@ -843,3 +928,5 @@ BEGIN
 END $$;
 
 INSERT INTO {schema}.sink_namespace (rule) VALUES ('{rule}');
+
+SELECT {schema}.sink_expect_authority() WHERE '{rule}' = 'held';

@@ -90,10 +90,15 @@ impl RedisFence {
     /// The fence of the sink with this name, which is under this rule, in the database of the connection that is used.
     ///
     /// # Errors
-    /// [`SinkError::BadName`] when a sink cannot have this name.
+    /// [`SinkError::BadName`] when a sink cannot have this name; [`SinkError::NoAuthority`] under [`Rule::Held`].
     pub fn new(name: &str, rule: Rule) -> Result<Self, SinkError> {
         super::place::check_name(name).map_err(|why| SinkError::BadName { name: name.to_owned(), why })?;
-        Ok(Self::at(format!("the Redis sink {name:?}"), name, rule))
+        let place = format!("the Redis sink {name:?}");
+        if rule == Rule::Held {
+            let why = "a script reads no authority: take the rule `sealed`".to_owned();
+            return Err(SinkError::NoAuthority { place, why });
+        }
+        Ok(Self::at(place, name, rule))
     }
 
     pub(super) fn at(place: String, name: &str, rule: Rule) -> Self {

@@ -110,7 +110,8 @@ impl Place {
             "rule" => {
                 let all = [Rule::Sealed, Rule::HighWater];
                 let found = all.into_iter().find(|rule| rule.name() == value);
-                self.rule = found.ok_or_else(|| format!("{value:?} is no rule; write sealed or high-water"))?;
+                // No script may read what another one keeps elsewhere: `held` is for an authority in the same database.
+                self.rule = found.ok_or_else(|| format!("{value:?} is no rule here; write sealed or high-water"))?;
             }
             "wait" => match span(value).map_err(said)? {
                 span if span.is_zero() || span > Duration::from_mins(1) => {

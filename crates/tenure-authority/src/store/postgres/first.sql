@@ -90,6 +90,21 @@ CREATE FUNCTION {schema}.clock_ns() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
 $$;
 
+-- For receivers in this schema, under the rule held: whether the newest grant of a resource stands. They know nothing else of
+-- these tables; version says what the columns mean. A grant stands while ending is NULL and now_ns lies before deadline_ns.
+CREATE VIEW {schema}.held (version, resource, epoch, grant_id, owner, since_ns, deadline_ns, ending, ended_ns, now_ns) AS
+SELECT 1, l.resource, l.epoch, encode(l.grant_id, 'hex')::uuid, l.owner_name, l.since_ns, s.deadline_ns,
+    CASE
+        WHEN l.phase NOT IN ('sealing', 'held') THEN l.phase
+        WHEN s.id IS NULL THEN 'swept'
+        WHEN s.ended IS NOT NULL THEN s.ended
+        WHEN s.incarnation <> m.incarnation THEN 'restored'
+    END,
+    CASE WHEN l.phase IN ('sealing', 'held') THEN s.ended_at_ns END,
+    {schema}.clock_ns()
+FROM {schema}.lease l CROSS JOIN {schema}.meta m LEFT JOIN {schema}.session s ON s.id = l.session_id
+WHERE m.single;
+
 -- Which server this is, and on which timeline: a promotion changes it at once. NULL on a standby.
 CREATE FUNCTION {schema}.identity() RETURNS text LANGUAGE sql VOLATILE AS $$
     SELECT CASE WHEN NOT pg_is_in_recovery() THEN

@@ -9,7 +9,6 @@ use crate::postgres::failure::failed;
 use crate::postgres::link::{Link, Parameter, Server, at_home};
 use crate::{Answer, Lookup, SinkError};
 use std::sync::Arc;
-use tenure_core::fence::Rule;
 use tenure_core::ledger::Looked;
 use tenure_core::operation::Attempt;
 use tenure_core::{Actor, OperationId, Reason, ResourceName, SinkId, Token, Verdict};
@@ -134,7 +133,7 @@ impl Ledger for PostgresSink {
     }
 }
 
-/// A sink under [`Rule::Sealed`] as an outside system of another ledger: it finds the effects that were applied here under
+/// A sink that is sealed as an outside system of another ledger: it finds the effects that were applied here under
 /// an operation's id, and an absence under a token that is registered here is for good.
 impl Probe for PostgresSink {
     fn system(&self) -> &SinkId {
@@ -148,7 +147,7 @@ impl Probe for PostgresSink {
         Box::pin(async move {
             match found.await.map_err(|error| ProbeError(error.to_string()))? {
                 Ok(Lookup::Found(found)) => Ok(Looked::Found(found.outcome)),
-                Ok(Lookup::Absent) if rule == Rule::Sealed => Ok(Looked::AbsentForGood),
+                Ok(Lookup::Absent) if rule.is_sealed() => Ok(Looked::AbsentForGood),
                 Ok(Lookup::Absent) => Ok(Looked::NotSeen),
                 Err(verdict) => Err(ProbeError(format!("the look-up was refused: {verdict}"))),
             }
