@@ -41,7 +41,7 @@ use writer::Writer;
 ///   its end: every check comes before the first write. Only a right that is taken away from the user meanwhile breaks a
 ///   script off in its middle; each new connection asks for all rights first, and that one is given up.
 /// * **Changes share scripts.** Those that come while a script is under way are the next one's, up to 256, each judged
-///   alone. With `appendfsync always` they share its saving. From sixteen that wait on, a second script is under way.
+///   alone. With `appendfsync always` they share its saving.
 /// * **Keys.** All have the hash tag `{NAME}`. `store` is one hash of all records, so that a script reads and writes them in
 ///   one call each: the store's own fields, `s:SESSION`, `l:RESOURCE`, `f:SESSION` (the fingerprint of what stands on it,
 ///   apart from the session, so that a renewal is one small record whatever that is), `g:GRANT` (every grant that was ever

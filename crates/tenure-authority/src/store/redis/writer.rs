@@ -1,5 +1,4 @@
-//! Changes. Those that come while a script is under way share the next one, and so one saving; each is judged alone. When
-//! many wait, a second script is under way with the first: while the server is at one, the other is read and made here.
+//! Changes. Those that come while a script is under way share the next one, and so one saving; each is judged alone.
 
 use super::fault::Fault;
 use super::replicas;
@@ -29,8 +28,8 @@ struct Desk(Mutex<Waiting>);
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
-    /// How many tasks are at it.
-    busy: usize,
+    /// Whether a task is at it.
+    is_busy: bool,
 }
 
 #[derive(Debug)]
@@ -41,9 +40,6 @@ struct Job {
 
 /// So many share a script at most: a server does nothing else meanwhile.
 const BATCH_MAX: usize = 256;
-
-/// From so many on they are worth a script beside the one that is under way. Fewer wait for it, and have one saving less.
-const BESIDE: usize = 16;
 
 /// How long an import may take: it is one script, however much it is.
 const IMPORT_PATIENCE: Duration = Duration::from_mins(2);
@@ -90,22 +86,18 @@ impl Desk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody is to begin with it.
+    /// Whether nobody is at it, so that the caller begins.
     fn put(&self, job: Job) -> bool {
         let mut waiting = self.waiting();
         waiting.jobs.push_back(job);
-        let begins = waiting.busy == 0 || waiting.busy == 1 && waiting.jobs.len() >= BESIDE;
-        waiting.busy += usize::from(begins);
-        begins
+        !std::mem::replace(&mut waiting.is_busy, true)
     }
 
-    /// What comes next for one who is at it. When there is nothing, or little that the other one will take, they are not
-    /// any more.
+    /// What comes next; when there is nothing, nobody is at it any more.
     fn next(&self) -> Vec<Job> {
         let mut waiting = self.waiting();
-        let is_worth_it = waiting.busy == 1 || waiting.jobs.len() >= BESIDE;
-        let most = if is_worth_it { waiting.jobs.len().min(BATCH_MAX) } else { 0 };
-        waiting.busy -= usize::from(most == 0);
+        let most = waiting.jobs.len().min(BATCH_MAX);
+        waiting.is_busy = most > 0;
         waiting.jobs.drain(..most).collect()
     }
 }
@@ -122,7 +114,7 @@ impl Drop for Turn {
             return;
         }
         let mut waiting = self.desk.waiting();
-        waiting.busy -= 1;
+        waiting.is_busy = false;
         for job in waiting.jobs.drain(..) {
             // Nobody had begun with it.
             let _ = job.answer.send(Err(HomeGone.into()));
@@ -156,7 +148,8 @@ async fn work(server: Arc<Server>, mut turn: Turn) {
             let _ = job.answer.send(outcome);
         }
         // Whoever was answered mostly comes again at once. Without this pause the callers part into two halves that wait
-        // for each other, and each script, and each saving, is for one half.
+        // for each other, and each script, and each saving, is for one half. Two scripts under way at a time are no gain
+        // either: the server is what takes the time.
         tokio::task::yield_now().await;
     }
 }
