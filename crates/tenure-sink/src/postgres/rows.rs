@@ -143,6 +143,7 @@ pub(super) enum Answered {
 }
 
 /// What the authority in the database says of a grant that is over, as it was read.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Ended<'a> {
     pub(super) why: &'a str,
     pub(super) holder: Option<&'a str>,
@@ -159,7 +160,7 @@ impl Answered {
         ended: Option<Ended<'_>>,
     ) -> Result<Self, SinkError> {
         let wrong = |what: &dyn Display| SinkError::corrupt(place, what);
-        if let ("over", Some(Ended { why, holder, ago_ms })) = (verdict, &ended) {
+        if let ("over", Some(Ended { why, holder, ago_ms })) = (verdict, ended) {
             let none = || wrong(&format_args!("{why:?} is no ending"));
             return Ok(Self::Over {
                 current: current.map(Epoch::try_from).transpose().map_err(|error| wrong(&error))?,

@@ -35,7 +35,7 @@ fn h1_a_check_that_waits_for_the_fence_reads_the_authority_afterwards() {
     let (other, writer) = (database.anew(), database.anew());
     let mut client = other.connect();
     let generation = answered(tenure_sink::Sink::describe(&database.sink, &token(1).resource)).unwrap().generation;
-    let runtime = other.runtime.clone();
+    let runtime = other.runtime;
     let written = runtime.block_on(async {
         // Sealed once more, and not committed yet: whoever checks waits.
         let tx = client.transaction().await.unwrap();
