@@ -60,10 +60,8 @@ pub(super) async fn swap(bucket: &Bucket, base: Option<&Held>, next: Manifest) -
             Put::Done(version) => return Ok(Landing::Landed(Held { manifest: Arc::new(next), version })),
             Put::Lost => {}
             Put::Unsure(why) => unsure = Some(why),
-            Put::NotSent(error) | Put::Refused(error) => match unsure {
-                None => return Err(error),
-                Some(_) => {}
-            },
+            Put::NotSent(error) | Put::Refused(error) if unsure.is_none() => return Err(error),
+            Put::NotSent(_) | Put::Refused(_) => {}
         }
         match load(bucket, &resource, rule).await {
             Ok(Some(found)) if found.manifest.carries(nonce) => return Ok(Landing::Landed(found)),
