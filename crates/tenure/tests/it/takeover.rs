@@ -410,8 +410,8 @@ async fn only_who_is_named_is_excused_and_not_before_the_time() {
     assert_eq!(ten.stage.count(Event::Announced).await, 0);
     // One that works is not excused, however much it may be.
     ten.faults(DOWN).heal();
-    let wish = ten.wish(&worker).excuse([down()], Duration::ZERO).into_future();
-    let lease = ten.stage.drive("the takeover is announced", wish).await.unwrap();
+    // The clock stands still, or a slow disk would look like a receiver that says nothing.
+    let lease = ten.wish(&worker).excuse([down()], Duration::ZERO).await.unwrap();
     assert!(lease.excused().is_empty());
     assert_eq!(ten.write(DOWN, lease.token()), Verdict::Written);
     // A name that is none of the wish's receivers is a mistake that would otherwise show at the worst moment.
