@@ -136,10 +136,7 @@ fn refusal(read: &AttemptRecord, refused: &Refused) -> Problem {
     };
     let by = read.decided_by.as_ref().filter(|_| read.state == *state);
     let who = by.map(|by| format!(", as {by} has said")).unwrap_or_default();
-    Problem::new(
-        Exit::Conflict,
-        format_args!("{key} is {}{who}: that is final, and nothing was changed", state.name()),
-    )
+    Problem::new(Exit::Conflict, format_args!("{key} is {}{who}: that is final, and nothing was changed", state.name()))
 }
 
 #[cfg(test)]

@@ -159,7 +159,8 @@ fn what_the_receivers_own_store_has_not_answered_is_not_called_undone() {
     let resource = ResourceName::new("r").unwrap();
     let generation = || answered(alone.sink.describe(&resource)).unwrap().generation;
     let before = generation();
-    let routes = Routes::new(Arc::new(Deaf(alone.sink.clone())), Verifier::new(PublicKeys::default())).operator("secret");
+    let routes =
+        Routes::new(Arc::new(Deaf(alone.sink.clone())), Verifier::new(PublicKeys::default())).operator("secret");
     let (status, said) = post(&routes, "/reopen", &[("authorization", b"Bearer secret")], Vec::new());
     let problem = Problem::parse(said.as_bytes()).unwrap();
     assert_eq!((status, problem.kind), (504, Kind::Unreachable), "{said}");
