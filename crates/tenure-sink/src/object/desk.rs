@@ -63,7 +63,7 @@ impl Memory {
     /// How long a breath to take after a change that stands, whose put took from `began` to `ended`.
     pub(super) fn breath(&mut self, began: Instant, ended: Instant) -> Option<Duration> {
         let took = ended - began;
-        let is_next = self.last.is_some_and(|(ended, took)| began.saturating_duration_since(ended) < took);
+        let is_next = self.last.is_some_and(|(ended, took)| began.saturating_duration_since(ended) < took * 2);
         self.row = if is_next { self.row + 1 } else { 0 };
         self.last = Some((ended, took));
         if self.row < ROW {

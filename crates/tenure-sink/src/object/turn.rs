@@ -65,7 +65,7 @@ pub(super) async fn turn<V: Verb>(
     let Some(mut memory) = desk.sit(bucket.wait).await else { return Err(busy(patience.spent())) };
     // Taken, so that nothing is remembered of a turn that ends half-way.
     let mut held = memory.held.take().filter(|_| start == Start::Memory);
-    let mut is_fresh = held.is_none();
+    let (mut is_fresh, mut is_first) = (held.is_none(), true);
     if held.is_none() {
         held = load(bucket, resource, place.rule).await?;
     }
@@ -112,6 +112,10 @@ pub(super) async fn turn<V: Verb>(
         if patience.is_over() {
             return Err(busy(patience.spent()));
         }
-        patience.nap(Nonce::draw(&bucket.place)?).await;
+        // Between a look and its put there is no nap, or whoever puts one after the other would always come in between.
+        if !std::mem::take(&mut is_first) {
+            patience.nap(Nonce::draw(&bucket.place)?).await;
+            held = load(bucket, resource, place.rule).await?;
+        }
     }
 }
