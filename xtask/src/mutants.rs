@@ -9,6 +9,7 @@ mod copy;
 mod core;
 mod holder;
 mod ledger;
+mod objects;
 pub mod run;
 mod signatures;
 mod sinks;
@@ -68,6 +69,7 @@ pub fn all() -> Vec<Mutant> {
         ledger::MUTANTS,
         signatures::MUTANTS,
         sinks::MUTANTS,
+        objects::MUTANTS,
         stores::MUTANTS,
         holder::MUTANTS,
         command_line::MUTANTS,

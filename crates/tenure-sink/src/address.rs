@@ -2,11 +2,13 @@ use crate::ledger::Ledger;
 use crate::{Sink, SinkError};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::address::{Address, AddressError, flag, plain, span};
+use tenure_core::address::{Address, AddressError, flag, plain, span, without_stray_password};
 use tenure_core::fence::Rule;
 
 #[cfg(feature = "file")]
 use crate::FileSink;
+#[cfg(feature = "object-store")]
+use crate::ObjectSink;
 #[cfg(feature = "postgres")]
 use crate::PostgresSink;
 #[cfg(feature = "redis")]
@@ -28,6 +30,7 @@ use {
 /// | `postgres://USER@HOST:PORT/DATABASE` | the tables of one schema of a PostgreSQL database; `?schema=NAME` unless it is `tenure` |
 /// | `http://HOST/PATH`, `https://HOST/PATH` | a receiver behind HTTP, with parameters of its own: `HttpSink::open` |
 /// | `redis://USER:PASSWORD@HOST:PORT/DB`, `rediss://…` | the keys `{NAME}:…` of one Redis server |
+/// | `s3://BUCKET/PREFIX` | objects of a bucket, below a prefix |
 /// | `redis+sentinel://HOST:PORT,HOST:PORT/PRIMARY/DB`, `rediss+sentinel://…` | the same, of the primary that the Sentinels name |
 ///
 /// Parameters follow a `?` and are separated by `&`, as in `file:/srv/out?create=true&wait=10s`:
@@ -35,7 +38,7 @@ use {
 /// | parameter | meaning | unless said |
 /// |---|---|---|
 /// | `id` | the name under which the sink is enrolled | the scheme and the absolute path, such as `file:/srv/out` |
-/// | `rule` | `sealed` or `high-water`; a sink has one for its whole life | `sealed` |
+/// | `rule` | `sealed`, `high-water` or `held` (beside the authority in one database); a sink has one for its whole life | `sealed` |
 /// | `create` | whether a sink that is not there is made | `false` |
 /// | `wait` | how long a call waits for another process: a whole number with one of `ms`, `s`, `m`, `h`, `d` | `5s` |
 ///
@@ -47,6 +50,15 @@ use {
 /// | `name` | which sink of the server it is: the hash tag of its keys | `tenure` |
 /// | `tls_ca` | a file with the authority that vouches for the server, in PEM | the system's own |
 /// | `sentinel_user`, `sentinel_password` | whom the Sentinels know | nobody |
+///
+/// One in a bucket has `id`, `rule`, `create` and `wait` as well, and these. Credentials come from the environment alone
+/// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, …):
+///
+/// | parameter | meaning | unless said |
+/// |---|---|---|
+/// | `endpoint` | who speaks S3 there: `http://HOST:PORT`, `https://HOST:PORT` | Amazon |
+/// | `region` | in which region the bucket is | `AWS_REGION`, or `us-east-1` |
+/// | `tls_ca` | a file with the authority that vouches for the server, in PEM | the system's own |
 ///
 /// In a path and in an id, `%3F` is a question mark, `%26` an ampersand and `%25` a percent sign. An id that was not
 /// chosen is itself an address: whoever finds it enrolled can open the sink.
@@ -74,6 +86,9 @@ pub fn open(url: &str) -> Result<Opened, SinkError> {
     #[cfg(feature = "redis")]
     if url.split_once("://").is_some_and(|(scheme, _)| REDIS.contains(&scheme)) {
         return RedisSink::open(url).map(Opened::Redis);
+    }
+    if url.starts_with("s3://") {
+        return s3(url);
     }
     let opened = Address::parse(url).map_err(Wrong::from).and_then(|address| {
         let parameters = Parameters::of(&address)?;
@@ -103,6 +118,7 @@ pub fn shown(url: &str) -> String {
     let (who, rest) = url.rsplit_once('@').map_or(("", url), |(who, rest)| (who, rest));
     let scheme = who.find("://").map_or("", |end| &who[..end + 3]);
     let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let place = if scheme.is_empty() { without_stray_password(place) } else { place };
     // Only what is known to be no secret: a misspelt `password=` is one as well.
     let is_shown = |parameter: &&str| SHOWN.contains(&parameter.split('=').next().unwrap_or_default());
     let kept: Vec<&str> = parameters.split('&').filter(is_shown).collect();
@@ -111,12 +127,12 @@ pub fn shown(url: &str) -> String {
 }
 
 /// The parameters whose values may be shown.
-const SHOWN: &[&str] = &["id", "rule", "create", "wait", "name", "tls_ca"];
+const SHOWN: &[&str] = &["id", "rule", "create", "wait", "name", "tls_ca", "endpoint", "region"];
 
 const REDIS: &[&str] = &["redis", "rediss", "redis+sentinel", "rediss+sentinel"];
 
-const RIGHT: &str = "file:FOLDER or sqlite:PATH (with ?create=true to make the sink), postgres://USER@HOST/DATABASE, or \
-                     redis://HOST:PORT/DB";
+const RIGHT: &str = "file:FOLDER or sqlite:PATH (with ?create=true to make the sink), postgres://USER@HOST/DATABASE, \
+                     redis://HOST:PORT/DB, or s3://BUCKET/PREFIX";
 
 /// A sink that was opened by its address.
 #[derive(Clone, Debug)]
@@ -128,6 +144,9 @@ pub enum Opened {
     /// The keys of a Redis server.
     #[cfg(feature = "redis")]
     Redis(RedisSink),
+    /// Objects of a store.
+    #[cfg(feature = "object-store")]
+    Object(ObjectSink),
     /// The tables of a SQLite file.
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteSink),
@@ -148,6 +167,8 @@ impl Opened {
             Self::File(sink) => Arc::new(sink),
             #[cfg(feature = "redis")]
             Self::Redis(sink) => Arc::new(sink),
+            #[cfg(feature = "object-store")]
+            Self::Object(sink) => Arc::new(sink),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sink) => Arc::new(sink),
             #[cfg(feature = "postgres")]
@@ -226,15 +247,15 @@ impl Parameters {
 }
 
 pub(crate) fn rule(value: &str) -> Result<Rule, String> {
-    match value {
-        "sealed" => Ok(Rule::Sealed),
-        "high-water" => Ok(Rule::HighWater),
-        _ => Err(format!("{value:?} is no rule; write sealed or high-water")),
-    }
+    let found = Rule::ALL.into_iter().find(|rule| rule.name() == value);
+    found.ok_or_else(|| format!("{value:?} is no rule; write sealed, high-water or held"))
 }
 
+/// The longest wait of a sink for others.
+pub(crate) const WAIT_MAX: Duration = Duration::from_hours(1);
+
 pub(crate) fn bound(span: Duration, value: &str) -> Result<Duration, String> {
-    if span > Duration::from_hours(1) {
+    if span > WAIT_MAX {
         return Err(format!("a wait of {value} is too long; give at most 1h"));
     }
     Ok(span)
@@ -286,9 +307,20 @@ fn http(url: &str) -> Result<Opened, SinkError> {
 #[cfg(not(feature = "http-client"))]
 fn http(url: &str) -> Result<Opened, SinkError> {
     Err(SinkError::Address {
-        url: url.to_owned(),
+        url: shown(url),
         why: "this program was built without the `http-client` feature".to_owned(),
     })
+}
+
+#[cfg(feature = "s3")]
+fn s3(url: &str) -> Result<Opened, SinkError> {
+    ObjectSink::at(url).map(Opened::Object)
+}
+
+#[cfg(not(feature = "s3"))]
+fn s3(url: &str) -> Result<Opened, SinkError> {
+    let why = "this program was built without the `s3` feature".to_owned();
+    Err(SinkError::Address { url: shown(url), why })
 }
 
 /// Where the sink is, and under which name it is enrolled.

@@ -69,7 +69,8 @@ pub enum SinkError {
     },
     /// The sink is there, but it keeps no ledger of calls.
     #[error(
-        "{place} has no ledger of calls: install one beside its fence (SqliteLedger::install), or name another sink"
+        "{place} has no ledger of calls: install one beside its fence (`install` of SqliteLedger or PostgresLedger), or name \
+         another sink"
     )]
     NoLedger {
         /// The database or folder.
@@ -117,6 +118,22 @@ pub enum SinkError {
         /// The rule asked for.
         wanted: &'static str,
     },
+    /// The rule `held` reads the authority in the sink's own database, and cannot.
+    #[error("{place} cannot be under the rule `held`: {why}")]
+    NoAuthority {
+        /// The database or folder.
+        place: String,
+        /// What is missing, and what to do.
+        why: String,
+    },
+    /// What is there cannot do what a sink rests on.
+    #[error("{place} cannot be a sink: {why}")]
+    Unfit {
+        /// The place.
+        place: String,
+        /// What it lacks, and what to use instead.
+        why: String,
+    },
     /// A sink under the high-water rule is not sealed.
     #[error("{place} is under the rule `high-water`, which is never sealed: do not enrol it")]
     NeverSealed {
@@ -124,7 +141,9 @@ pub enum SinkError {
         place: String,
     },
     /// It may only be read.
-    #[error("{place} cannot be written ({why}): give this process the right to write to it and to its folder")]
+    #[error(
+        "{place} cannot be written ({why}): give this process the right to write there, for a file in its folder too"
+    )]
     NotWritable {
         /// The database or folder.
         place: String,
@@ -208,7 +227,13 @@ impl SinkError {
         )
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres", feature = "redis"))]
+    #[cfg(any(
+        feature = "sqlite",
+        feature = "file",
+        feature = "object-store",
+        feature = "postgres",
+        feature = "redis"
+    ))]
     pub(crate) fn schema(place: &str, found: i64, known: i64) -> Self {
         let advice = if found > known {
             "use a newer version of this program"
@@ -218,13 +243,19 @@ impl SinkError {
         Self::Schema { place: place.into(), found, known, advice }
     }
 
-    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres", feature = "redis"))]
+    #[cfg(any(
+        feature = "sqlite",
+        feature = "file",
+        feature = "object-store",
+        feature = "postgres",
+        feature = "redis"
+    ))]
     pub(crate) fn corrupt(place: &str, what: impl std::fmt::Display) -> Self {
         Self::Corrupt { place: place.into(), what: what.to_string() }
     }
 
     /// Refuses a rule other than the one a sink was created under.
-    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "object-store", feature = "postgres"))]
     pub(crate) fn unless_rule(place: &str, found: &str, wanted: tenure_core::fence::Rule) -> Result<(), Self> {
         if found == wanted.name() {
             return Ok(());

@@ -28,6 +28,10 @@
     feature = "redis",
     doc = "| [`redis`] | keys of a server | one script; a failover may lose the newest writes |"
 )]
+#![cfg_attr(
+    feature = "object-store",
+    doc = "| [`object`] | objects of a store such as S3 | one conditional put of a manifest |"
+)]
 #![cfg_attr(feature = "file", doc = "| [`mod@file`] | plain files of one folder | one rename, under a file lock |")]
 //!
 //! [`Rule::Sealed`]: tenure_core::fence::Rule::Sealed
@@ -35,6 +39,8 @@
 
 #[cfg(feature = "file")]
 pub mod file;
+#[cfg(feature = "object-store")]
+pub mod object;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
@@ -54,6 +60,8 @@ pub mod ledger;
 
 mod address;
 mod error;
+#[cfg(any(feature = "http-client", feature = "object-store"))]
+mod home;
 mod operation;
 #[cfg(feature = "signed")]
 mod signed;
@@ -63,6 +71,8 @@ pub use address::{Opened, connect, open, shown};
 pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;
+#[cfg(feature = "object-store")]
+pub use object::ObjectSink;
 pub use operation::{Found, Lookup, digest_of, one_value_per_epoch};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresFence, PostgresLedger, PostgresSink};

@@ -77,3 +77,8 @@ struct TakeoverPage;
 #[cfg(all(doctest, feature = "http", feature = "sqlite"))]
 #[doc = include_str!("../../../docs/http.md")]
 struct HttpPage;
+
+/// The page on the rule `held`, compiled.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/held.md")]
+struct HeldPage;

@@ -33,8 +33,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I3",
         what: "the generation is not looked at",
         file: FENCE,
-        find: "(Order::Same, Rule::Sealed) if row.generation == *generation => Admission::Admit,",
-        replace: "(Order::Same, Rule::Sealed) => Admission::Admit,",
+        find: "(Order::Same, Rule::Sealed | Rule::Held) if row.generation == *generation => Admission::Admit,",
+        replace: "(Order::Same, Rule::Sealed | Rule::Held) => Admission::Admit,",
         tests: &[
             Test::own(
                 "tenure_core::laws::i3_the_sealed_rule_admits_the_whole_token_in_its_generation_and_nothing_else",
@@ -123,12 +123,31 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I11",
         what: "a sink without a row admits what comes",
         file: FENCE,
-        find: "(Rule::Sealed, _) => Admission::Refuse(Verdict::Unsealed),",
-        replace: "(Rule::Sealed, _) => Admission::Admit,",
+        find: "(Rule::Sealed | Rule::Held, _) => Admission::Refuse(Verdict::Unsealed),",
+        replace: "(Rule::Sealed | Rule::Held, _) => Admission::Admit,",
         tests: &[
             Test::own("tenure_core::fence::i11_a_sink_without_a_row_accepts_nothing"),
             Test::clause("tenure_sink::conformance::tokens::without_a_row_nothing", SEALED_SQLITE),
         ],
+    },
+    Mutant {
+        id: "H1",
+        what: "a grant still stands at its deadline",
+        file: "crates/tenure-core/src/fence/held.rs",
+        find: "if now.reached(&deadline) => {",
+        replace: "if now > deadline => {",
+        tests: &[
+            Test::own("tenure_core::fence::held::h1_at_the_deadline_itself_the_grant_is_over"),
+            Test::own("tenure_core::model::takeover::cases::h1_no_check_passes_once_its_grant_is_over"),
+        ],
+    },
+    Mutant {
+        id: "H2",
+        what: "the end of a session is not looked at",
+        file: "crates/tenure-core/src/fence/held.rs",
+        find: "Standing::Ended(why) => Hold::Over { why: Ending::Session(why), at: session.ended_at() },",
+        replace: "Standing::Ended(_) => Hold::Until(session.deadline),",
+        tests: &[Test::own("tenure_core::model::takeover::cases::h1_no_check_passes_once_its_grant_is_over")],
     },
     Mutant {
         id: "L2",

@@ -4,6 +4,7 @@
 
 mod site;
 
+mod bucket_receiver;
 mod child;
 mod demo;
 mod first_page;

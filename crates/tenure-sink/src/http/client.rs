@@ -1,6 +1,5 @@
 //! A sink behind [`Routes`](super::Routes), as a holder sees it.
 
-mod home;
 mod settings;
 
 use super::problem::{Kind, Problem};
@@ -8,8 +7,8 @@ use super::wire::{
     self, About, Describe, Described, Forget, ForgetAnswer, List, Listed, ROWS_MAX, Reopened, Seal, SealAnswer,
 };
 use super::{TENURE_TOKEN, wire::Wrong};
+use crate::home::Home;
 use crate::{Answer, Description, Rows, Sink, SinkError};
-use home::Home;
 use http::header::{AUTHORIZATION, HeaderValue};
 use reqwest::Response;
 use serde::Serialize;
@@ -63,7 +62,7 @@ impl HttpSink {
     pub fn open(url: &str) -> Result<Self, SinkError> {
         let settings = Settings::of(url)?;
         let client = settings.client()?;
-        let home = Home::start().map_err(|error| SinkError::Failed {
+        let home = Home::start("tenure-http-sink").map_err(|error| SinkError::Failed {
             place: settings.place.clone(),
             doing: "starting a thread for the connections",
             why: error.to_string(),
@@ -167,6 +166,7 @@ impl Settings {
         let place = self.place.clone();
         match problem.kind {
             Kind::Busy => SinkError::Busy { place, waited: problem.waited.unwrap_or_default() },
+            Kind::Unreachable => SinkError::Unreachable { place, why: problem.detail },
             Kind::TokenRequired | Kind::Unverified | Kind::Elsewhere => {
                 SinkError::Unverified { place, why: problem.detail }
             }
@@ -278,7 +278,7 @@ impl Sink for HttpSink {
 }
 
 fn rule_of(name: &str) -> Option<Rule> {
-    [Rule::Sealed, Rule::HighWater].into_iter().find(|rule| rule.name() == name)
+    Rule::ALL.into_iter().find(|rule| rule.name() == name)
 }
 
 fn asked(token: &Token, generation: &Generation, enrolled: &BTreeSet<SinkId>) -> Seal {

@@ -95,6 +95,8 @@ impl Keeper {
         let heeded = on_keeper(held, |held| async move {
             match verdict {
                 Verdict::Unsealed => seal_again(&held, &sink).await,
+                // The receiver has read the authority's own records: there is nothing to look closer at.
+                Verdict::Over(_) => Err(lost(&held, Loss::CheckRefused)),
                 _ => look_closer(&held, &*adapter, sink).await,
             }
         });

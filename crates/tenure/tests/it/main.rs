@@ -12,6 +12,7 @@ mod drills;
 mod ends;
 mod examples;
 mod field;
+mod held;
 mod http;
 mod keeping;
 mod sealing;

@@ -3,6 +3,9 @@
 //!
 //! A holder that was granted once and announced once writes for ever: nothing that it learns stops it. That is the
 //! stopped worker of the story, and only a receiver can stop it.
+//!
+//! Under the rule `Held` there is one clock, the authority's, which the receiver reads in its own step: time passes there,
+//! and holders renew or do not.
 
 mod cases;
 mod sink;
@@ -12,6 +15,7 @@ use super::store::{Contract, ModelStore};
 use sink::{Fencing, Sink};
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tenure_core::decide::Request;
 use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
 use tenure_core::{
@@ -45,6 +49,8 @@ struct Takeover {
     failovers: u8,
     /// How often the resource may be retired.
     retires: u8,
+    /// How often half a ttl may pass. Holders may renew then.
+    half_ttls: u32,
     without: Option<Without>,
     properties: Vec<Property<Self>>,
 }
@@ -76,6 +82,12 @@ enum Without {
     SealOfTheExcused,
     /// A holder takes itself for accepted at every sink once the takeover is announced.
     HolderKnowsWhere,
+    /// A sink that reads the authority takes the deadline itself for still valid.
+    HalfOpen,
+    /// It looks at the fence alone.
+    LeaseRow,
+    /// It looks at the grant and at the deadline, and not at whether the session has ended.
+    SessionState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +145,8 @@ struct Broken {
     moved_back: bool,
     /// A grant was announced without a sink that its policy does not name.
     excused_unnamed: bool,
+    /// A check has passed although its grant was over.
+    h1: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +173,17 @@ enum Action {
     FailOver(usize),
     Retire,
     Forget(ForgetMessage),
+    HalfATtlPasses,
+    Renew(usize),
+    /// The session on which the newest grant stands is ended, and nobody is granted the resource.
+    End,
+}
+
+const START: Instant<AuthorityClock> = Instant::from_nanos(1);
+
+/// Two of them end exactly at the deadline of a session that was opened or renewed when the first one began.
+fn half_ttl() -> Duration {
+    Ttl::MIN.get() / 2
 }
 
 fn resource() -> ResourceName {
@@ -193,6 +218,7 @@ impl Takeover {
             notices: false,
             failovers: 0,
             retires: 0,
+            half_ttls: 0,
             without: None,
             properties: Self::promises(),
         }
@@ -204,7 +230,7 @@ impl Takeover {
             Property::always("I2 nothing older after an announcement", |_, state: &State| !state.broken.i2),
             Property::always("I4 one grant may write everywhere", |model: &Self, state: &State| {
                 let sinks = state.sinks.iter().map(|sink| (sink.row.clone(), sink.floor, sink.generation(model)));
-                model.fencing != Fencing::Sealed
+                !model.fencing.is_sealed()
                     || invariants::i4_one_writer_everywhere(
                         tenure_core::fence::Rule::Sealed,
                         &sinks.collect::<Vec<_>>(),
@@ -221,6 +247,7 @@ impl Takeover {
             Property::always("announced means sealed", |_, state: &State| !state.broken.announced_unsealed),
             Property::always("only named sinks are excused", |_, state: &State| !state.broken.excused_unnamed),
             Property::always("a holder believes in a sink only where it was sealed", Self::believes_where_sealed),
+            Property::always("H1 no check passes once its grant is over", |_, state: &State| !state.broken.h1),
             Property::always("leases move one way", |_, state: &State| !state.broken.moved_back),
             Property::sometimes("a takeover is announced", |_, state: &State| {
                 state.grants.iter().skip(1).any(|grant| grant.announced)
@@ -278,7 +305,7 @@ impl Model for Takeover {
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
-            now: Instant::from_nanos(1),
+            now: START,
             store: ModelStore::new(Contract::KEPT, Ttl::MIN),
             snapshot: None,
             restores: 0,
@@ -347,6 +374,13 @@ impl Model for Takeover {
         if state.retires < self.retires && state.lease().is_some() {
             actions.push(Action::Retire);
         }
+        if state.now < START.after(half_ttl() * self.half_ttls) {
+            actions.push(Action::HalfATtlPasses);
+        }
+        if self.half_ttls > 0 {
+            actions.extend((0..state.grants.len()).map(Action::Renew));
+            actions.push(Action::End);
+        }
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
@@ -381,6 +415,9 @@ impl Model for Takeover {
                 next.execute(&Request::Retire { resource: resource(), actor }).ok()?;
             }
             Action::Forget(message) => next.forget(self, &message),
+            Action::HalfATtlPasses => next.now = next.now.after(half_ttl()),
+            Action::Renew(holder) => next.renew(holder),
+            Action::End => next.end_former_session(),
         }
         if !self.fine {
             next.take_quiet_steps(self);

@@ -253,3 +253,43 @@ fn a_holder_is_not_accepted_where_it_was_excused() {
     let believes = "a holder believes in a sink only where it was sealed";
     breaks("written where it was excused", excusing(2).without(Without::HolderKnowsWhere), believes);
 }
+
+fn held(grants: usize) -> Takeover {
+    Takeover { half_ttls: 3, ..Takeover::new(Fencing::Held, 1, grants) }
+        .also("a late write is refused before anybody takes over", |model, state| {
+            let [only] = &state.grants[..] else { return false };
+            let sealed = only.lease.token().filter(|token| {
+                only.announced && matches!(state.sinks[0].judge(model, token), tenure_core::fence::Admission::Admit)
+            });
+            sealed.is_some_and(|token| state.held(model, token).is_err())
+        })
+        .also("a renewed holder writes past its first deadline", |model, state| {
+            let [only] = &state.grants[..] else { return false };
+            let first_deadline = super::START.after(super::half_ttl() * 2);
+            let may = only.lease.token().is_some_and(|token| state.held(model, token).is_ok());
+            only.announced && may && state.now >= first_deadline
+        })
+}
+
+#[test]
+fn h1_no_check_passes_once_its_grant_is_over() {
+    holds("held", held(2), 15_304);
+    is_never_stuck("held", &held(2), 1);
+}
+
+const H1: &str = "H1 no check passes once its grant is over";
+
+#[test]
+fn the_sealed_rule_lets_a_late_write_in_before_anybody_takes_over() {
+    breaks("held, without the lease", held(2).without(Without::LeaseRow), H1);
+}
+
+#[test]
+fn a_deadline_that_is_still_valid_at_itself_lets_a_late_write_in() {
+    breaks("held, the deadline inclusive", held(2).without(Without::HalfOpen), H1);
+}
+
+#[test]
+fn a_session_that_was_ended_before_its_deadline_lets_a_late_write_in_unless_it_is_looked_at() {
+    breaks("held, without the session's end", held(2).without(Without::SessionState), H1);
+}

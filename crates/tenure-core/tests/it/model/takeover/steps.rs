@@ -5,11 +5,12 @@ use super::sink::{Fencing, Sink};
 use super::{ForgetMessage, Grant, SealMessage, State, Takeover, Without, operator, resource, sink_id, sink_index};
 use std::collections::BTreeSet;
 use tenure_core::decide::{Change, Refusal, Reply, Request, SinkRefusal};
-use tenure_core::fence::{Admission, Forgetting};
+use tenure_core::fence::{Admission, Forgetting, HeldRow, still_held};
 use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
-use tenure_core::record::{LeaseRecord, Owner, Phase, Seen};
+use tenure_core::record::{LeaseRecord, Owner, Phase, Seen, SessionRecord, SessionState};
 use tenure_core::{
-    GrantId, InstanceId, Loss, OwnerName, SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict, invariants,
+    GrantId, InstanceId, Instant, Loss, Over, OwnerName, SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict,
+    invariants,
 };
 
 impl State {
@@ -79,7 +80,7 @@ impl State {
         let session = SessionId::from_bits(number as u128 + 1);
         let grant = GrantId::from_bits(if model.without == Some(Without::GrantIds) { 7 } else { number as u128 + 1 });
         let adapters = model.adapters[kind].clone();
-        let ids: BTreeSet<_> = if model.fencing == Fencing::Sealed {
+        let ids: BTreeSet<_> = if model.fencing.is_sealed() {
             adapters.iter().map(|sink| sink_id(*sink)).collect()
         } else {
             BTreeSet::new()
@@ -190,17 +191,55 @@ impl State {
     pub(super) fn write(&mut self, model: &Takeover, grant: usize, sink: usize) -> bool {
         let token = self.token(grant);
         let newest_announced = self.newest_announced(sink);
+        let judged = self.sinks[sink].judge(model, &token);
+        if matches!(judged, Admission::Refuse(_)) || self.held(model, &token).is_err() {
+            return false;
+        }
+        self.broken.h1 |= model.fencing == Fencing::Held && !self.stands(&token);
         let target = &mut self.sinks[sink];
-        match target.judge(model, &token) {
-            Admission::Refuse(_) => return false,
-            Admission::Admit => {}
-            Admission::Raise(row) => target.row = Some(row),
+        if let Admission::Raise(row) = judged {
+            target.row = Some(row);
         }
         self.broken.i1 |= !invariants::i1_epochs_never_fall(target.last, token.epoch);
         self.broken.i2 |= !invariants::i2_nothing_older_after_announce(grant, newest_announced);
         self.broken.i9 |= !invariants::i9_forgotten_stays_closed(grant, target.forgot);
         target.last = target.last.max(Some(token.epoch));
         true
+    }
+
+    /// What a sink in the authority's own database reads and judges beside its fence.
+    pub(super) fn held(&self, model: &Takeover, token: &Token) -> Result<(), Over> {
+        if model.fencing != Fencing::Held || model.without == Some(Without::LeaseRow) {
+            return Ok(());
+        }
+        let session = self.lease().and_then(|lease| self.store.session(lease.session)).cloned();
+        let session = session.map(|session| match model.without {
+            Some(Without::SessionState) => SessionRecord { state: SessionState::Live, ..session },
+            _ => session,
+        });
+        let row = self.lease().map(|lease| HeldRow::of(lease, session.as_ref(), &self.store.authority.record));
+        let now = self.now.as_nanos() - u64::from(model.without == Some(Without::HalfOpen));
+        still_held(row.as_ref(), token, Instant::from_nanos(now))
+    }
+
+    /// Whether the grant of a token stands, told by the records alone: for the watch on what the sink has judged.
+    fn stands(&self, token: &Token) -> bool {
+        self.lease().is_some_and(|lease| {
+            lease.token() == *token
+                && matches!(lease.phase, Phase::Sealing | Phase::Held)
+                && self.store.is_live(lease.session)
+                && self.store.session(lease.session).is_some_and(|session| self.now < session.deadline)
+        })
+    }
+
+    pub(super) fn renew(&mut self, holder: usize) {
+        let id = self.grants[holder].session;
+        let Some(n) = self.store.session(id).map(|session| session.renew_seq) else { return };
+        let _ = self.execute(&Request::Renew { id, n, seen: Seen::default() });
+        // The number only tells one renewal from its repetition, which is another model's.
+        if let Some(versioned) = self.store.sessions.get_mut(&id) {
+            versioned.record.renew_seq = 0;
+        }
     }
 
     pub(super) fn hear(&mut self, model: &Takeover, grant: usize, sink: usize) {
