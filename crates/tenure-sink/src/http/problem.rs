@@ -56,7 +56,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Stale,
         Self::Conflict,
         Self::Unsealed,
