@@ -100,7 +100,7 @@ fn the_largest_epoch_is_an_epoch() {
 #[test]
 fn the_longest_wait_is_a_wait() {
     let database = sealed();
-    let sink = database.sink.clone().with_wait(std::time::Duration::MAX);
+    let sink = database.sink.with_wait(std::time::Duration::MAX);
     assert!(matches!(seal(&sink, &token(2)), Ok(Sealing::Seal(_))));
     answered(sink.reopen()).unwrap();
 }
