@@ -4,7 +4,7 @@
 use super::reach;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -114,6 +114,9 @@ impl Desk {
     }
 }
 
+/// No request and no answer here has more bytes.
+const LONGEST: u64 = 64 * 1024;
+
 /// A request or an answer.
 struct Message {
     first: String,
@@ -122,8 +125,9 @@ struct Message {
 }
 
 impl Message {
-    /// Reads a whole one; one that breaks off is an error.
+    /// Reads a whole one; one that breaks off, or is longer than any, is an error.
     fn read(reader: &mut impl BufRead) -> Result<Self, Box<dyn Error>> {
+        let mut reader = reader.take(LONGEST);
         let mut line = || -> Result<String, Box<dyn Error>> {
             let mut line = String::new();
             match reader.read_line(&mut line)? {
@@ -141,9 +145,11 @@ impl Message {
                 Some(_) => {}
             }
         }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body)?;
-        Ok(Self { first, key, body: String::from_utf8(body)? })
+        let mut body = String::new();
+        match reader.take(length).read_to_string(&mut body)? {
+            read if read as u64 == length => Ok(Self { first, key, body }),
+            _ => Err("the connection broke off".into()),
+        }
     }
 }
 

@@ -88,6 +88,7 @@ pub const CLAUSES: &[Clause] = clauses![
     swapping::a_quarantine_that_comes_late_is_decided_anew,
     swapping::holdings_follow_the_grants,
     swapping::a_renewal_and_a_grant_do_not_disturb_each_other,
+    swapping::a_renewal_needs_the_session_that_it_relies_on,
     listing::history_is_in_order_and_complete,
     listing::history_is_read_by_resource_and_from_either_end,
     listing::history_tells_when_people_saw_it,

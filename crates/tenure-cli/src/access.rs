@@ -55,16 +55,24 @@ impl Access {
         }
     }
 
+    /// Who asks, for a verb that asks no authority.
+    pub(crate) fn who(&self) -> Result<Who, Problem> {
+        self.person().map(|(who, _)| who)
+    }
+
+    fn person(&self) -> Result<(Who, Settings), Problem> {
+        let settings = Settings::load(self.config.as_deref())?;
+        self.color.or(settings.color).unwrap_or_default().apply();
+        Ok((Who::here(self.owner.as_deref().or(settings.owner.as_deref())), settings))
+    }
+
     /// Puts them together. Nothing is opened yet.
     pub(crate) fn setup(&self) -> Result<Setup, Problem> {
-        let settings = Settings::load(self.config.as_deref())?;
+        let (who, settings) = self.person()?;
         let url = match self.authority.clone().or_else(|| settings.authority.clone()) {
             Some(url) => url,
             None => usual_authority()?,
         };
-        let who = Who::here(self.owner.as_deref().or(settings.owner.as_deref()));
-        let color = self.color.or(settings.color).unwrap_or_default();
-        color.apply();
         Ok(Setup { url, who, settings })
     }
 }

@@ -37,8 +37,8 @@ pub(crate) struct Args {
     /// ./tenure.toml names. It is not disturbed: all names begin with demo/, and are retired at the end.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     authority: Option<String>,
-    /// Where the documents are: sqlite, files, or the address of a PostgreSQL or Redis server. Nothing there is disturbed:
-    /// what the demo makes bears its name, and is removed at the end.
+    /// Where the documents are: sqlite, files, or the address of a PostgreSQL, Redis or S3 server. Nothing there is
+    /// disturbed: what the demo makes bears its name, and is removed at the end.
     #[arg(
         long,
         value_name = "sqlite|files|URL",

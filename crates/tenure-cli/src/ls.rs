@@ -214,6 +214,9 @@ fn cells(seen: &Seen<'_>, now: &Now, roomy: bool) -> Vec<String> {
     let for_so_long = Span(now.store.since(&lease.since)).to_string();
     let sealed = match lease.sinks.len() {
         0 => String::new(),
+        all if granted && !lease.excused().is_empty() => {
+            mark(Tint::Bad, &format!("{}/{all}, {} excused", seen.sealed(), lease.excused().len()))
+        }
         all if granted => format!("{}/{all}", seen.sealed()),
         all => format!("-/{all}"),
     };

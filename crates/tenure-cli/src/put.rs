@@ -6,7 +6,7 @@ use crate::shown::Shown;
 use serde_json::json;
 use spool::Spool;
 use std::path::{Path, PathBuf};
-use tenure::core::{OperationId, Outcome, Token, Verdict};
+use tenure::core::{Epoch, OperationId, Outcome, Token, Verdict};
 use tenure::sink::file::Operation;
 use tenure::sink::{ApplyError, FileSink, Opened, SinkError};
 
@@ -59,7 +59,7 @@ Exit status:
 
 impl Args {
     pub(crate) fn run(&self) -> Result<Exit, Problem> {
-        self.access.setup()?;
+        self.access.who()?;
         let token = self.shown.token()?;
         let sink = self.sink()?;
         let (name, path) = self.target(&sink, &token)?;
@@ -116,6 +116,7 @@ impl Args {
             let current = match verdict {
                 Verdict::Stale { current, .. } | Verdict::Conflict { current } => Some(current.get()),
                 Verdict::Replay(replayed) => Some(replayed.epoch.get()),
+                Verdict::Over(over) => over.current.map(Epoch::get),
                 _ => None,
             };
             let outcome = match verdict {
@@ -135,7 +136,7 @@ impl Args {
         }
         let exit = match verdict {
             Verdict::Written | Verdict::Replay(_) => Exit::Success,
-            Verdict::Stale { .. } => Exit::Lost,
+            Verdict::Stale { .. } | Verdict::Over(_) => Exit::Lost,
             Verdict::Conflict { .. } => Exit::Conflict,
             Verdict::Unsealed => Exit::NotAcquired,
         };
@@ -165,6 +166,7 @@ impl Args {
                      operation or of another grant. Find out which is right, and give new content another --op"
                 ),
             ),
+            Verdict::Over(_) => say("put", format_args!("{verdict}; {path} was not changed")),
             Verdict::Unsealed => say(
                 "put",
                 format_args!(

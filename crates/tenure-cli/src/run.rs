@@ -3,6 +3,7 @@
 mod back;
 mod command;
 mod ending;
+mod excuse;
 mod family;
 mod foreground;
 mod hook;
@@ -27,6 +28,7 @@ use crate::problem::Problem;
 use crate::screen::account;
 use crate::screen::progress::Progress;
 use crate::span::{self, Span};
+use excuse::Excuse;
 use keep::{Event, Keep};
 use plan::Plan;
 use report::{Report, not_started, say};
@@ -78,6 +80,13 @@ pub(crate) struct Args {
     /// once.
     #[arg(long, value_name = "URL")]
     sink: Vec<String>,
+    /// A receiver of --sink, by its name or its address, that the command may start without. Until it is sealed it refuses the
+    /// command, and may accept a former holder. May be given more than once; unless it is, nothing is excused.
+    #[arg(long, value_name = "NAME")]
+    excuse: Vec<String>,
+    /// How long a receiver of --excuse is tried before the command starts without it. Less than --wait.
+    #[arg(long, value_parser = span::parse, value_name = "SPAN", default_value = "10s", requires = "excuse")]
+    excuse_after: Duration,
     /// End the command after so long, however well it is renewed: a hung job must not hold the resource for days.
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     max_hold: Option<Duration>,
@@ -103,6 +112,8 @@ Examples:
   tenure run --resource nightly-backup -- restic backup /srv
   tenure run --resource report --sink file:/srv/out -- \\
     sh -c './make-report | tenure put --sink file:/srv/out --op today'
+  tenure run --resource feed --sink 'sqlite:main.db?id=main' --sink 'file:/mnt/copy?id=copy' \\
+    --excuse copy --excuse-after 5s -- ./feed.sh
 
 Exit status:
   the command's own, or 128 and the number of the signal that ended it; otherwise
@@ -121,6 +132,7 @@ pub(crate) struct Task {
     tenure: Tenure,
     plan: Plan,
     sinks: Vec<Arc<dyn Sink>>,
+    excuse: Excuse,
     max_hold: Option<Duration>,
     freeze: bool,
     on_loss: Option<OsString>,
@@ -132,7 +144,14 @@ impl Task {
     fn wish(&self, wait: Duration) -> Acquire {
         let wish =
             self.tenure.acquire(self.resource.clone()).ttl(self.plan.ttl.get()).margin(self.plan.holder_margin());
-        self.sinks.iter().fold(wish.wait(wait), |wish, sink| wish.sink(Arc::clone(sink)))
+        let wish = self.sinks.iter().fold(wish.wait(wait), |wish, sink| wish.sink(Arc::clone(sink)));
+        self.excuse.wish(wish)
+    }
+
+    /// The wish of a command that stands still: whoever may be excused has had its time when the command was started, and is
+    /// tried once.
+    fn wish_again(&self) -> Acquire {
+        self.wish(Duration::ZERO).excuse([], Duration::ZERO)
     }
 
     fn environment(&self, token: &Token) -> [(&'static str, String); 5] {
@@ -182,7 +201,7 @@ impl Args {
     }
 
     fn start(&self, voice: &Voice) -> Result<Report, NotStarted> {
-        let task = self.task()?;
+        let task = self.task(voice)?;
         let (tell, events) = channel();
         signals::watch(tell.clone()).map_err(|error| Problem::failure(format_args!("signals: {error}")))?;
         let lease = self.acquire(&task, voice, &tell, &events)?;
@@ -196,7 +215,7 @@ impl Args {
         }
     }
 
-    fn task(&self) -> Result<Task, NotStarted> {
+    fn task(&self, voice: &Voice) -> Result<Task, NotStarted> {
         let setup = self.access.setup()?;
         let ttl = self.ttl.or(setup.settings.ttl).unwrap_or(Ttl::DEFAULT.get());
         let plan = Plan::new(ttl, self.grace)?;
@@ -207,7 +226,8 @@ impl Args {
                 format!("{} is not there: give the command's path, or one that is found by PATH", program.display());
             return Err(NotStarted { exit: command::cannot_start(ErrorKind::NotFound), why, holder: None });
         }
-        let sinks = self.sink.iter().map(|url| Ok(tenure::sink::connect(url)?)).collect::<Result<_, Problem>>()?;
+        let sinks = self.sink.iter().map(|url| Ok(tenure::sink::connect(url)?)).collect::<Result<Vec<_>, Problem>>()?;
+        let excuse = Excuse::of(&self.excuse, (self.excuse_after, self.wait), (&self.sink, &sinks), voice)?;
         let owner = setup.who.clone().process();
         let tenure = connect(&setup, &owner, self.wait)?;
         Ok(Task {
@@ -217,6 +237,7 @@ impl Args {
             tenure,
             plan,
             sinks,
+            excuse,
             max_hold: self.max_hold,
             freeze: self.freeze,
             on_loss: self.on_loss.clone(),
@@ -243,7 +264,7 @@ impl Args {
             refused,
             AcquireError::Refused { refusal: Refusal::Busy { .. } | Refusal::Quarantined { .. }, .. }
                 | AcquireError::Unanswered { .. }
-        );
+        ) || task.excuse.asks_again(&refused);
         if !may_wait || in_vain || self.wait.is_zero() {
             return Err(not_acquired(task, &refused, Duration::ZERO));
         }
@@ -315,6 +336,7 @@ fn holder(task: &Task, error: &AcquireError) -> Option<Holder> {
 fn not_acquired(task: &Task, error: &AcquireError, waited: Duration) -> NotStarted {
     let exit = match error {
         AcquireError::Refused { refusal: Refusal::TtlTooLong { .. } | Refusal::NoAdapter { .. }, .. }
+        | AcquireError::NotExcusable { .. }
         | AcquireError::Name(_)
         | AcquireError::Timing(_) => Exit::Usage,
         AcquireError::Refused { .. } | AcquireError::HeldHere { .. } | AcquireError::LostAtOnce { .. } => {

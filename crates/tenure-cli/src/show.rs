@@ -167,10 +167,14 @@ fn over(seen: &Seen<'_>, now: &Now) -> String {
 
 fn receivers(lease: &LeaseRecord) -> String {
     let columns = [Column::flexible("  RECEIVER"), Column::flexible("GENERATION"), Column::text("THIS GRANT")];
-    let mut table = Table::new(width(), &columns);
+    let (mut table, excused) = (Table::new(width(), &columns), lease.excused());
     for (id, of) in &lease.sinks {
         let generation = of.bound.as_ref().map(|generation| clean(generation.as_str()));
-        let sealed = if of.sealed { mark(Tint::Good, "registered") } else { mark(Tint::Warn, "not registered") };
+        let sealed = match (of.sealed, excused.contains(id)) {
+            (true, _) => mark(Tint::Good, "registered"),
+            (false, true) => mark(Tint::Bad, "excused"),
+            (false, false) => mark(Tint::Warn, "not registered"),
+        };
         table.row(vec![format!("  {}", clean(id.as_str())), generation.unwrap_or_default(), sealed]);
     }
     table.draw()
@@ -197,6 +201,14 @@ fn next(resource: &ResourceName, seen: Option<&Seen<'_>>, authority: &AuthorityR
         lines.push(format!("It was retired. A new grant begins above epoch {}.", floor(authority)));
         return lines;
     };
+    let excused: Vec<_> = seen.lease.excused().iter().map(|sink| clean(sink.as_str())).collect();
+    if !excused.is_empty() {
+        lines.push(format!(
+            "Announced without {}, by the holder's policy. Until it is sealed there, the holder is refused, and a former one \
+             may still be accepted.",
+            excused.join(", ")
+        ));
+    }
     let who = Who::parse(seen.lease.owner.name.as_str());
     let takeover = format!("tenure takeover {word} --reason TEXT");
     match (seen.state, seen.left()) {
@@ -206,8 +218,9 @@ fn next(resource: &ResourceName, seen: Option<&Seen<'_>>, authority: &AuthorityR
             Span(left)
         )),
         (State::Sealing, _) => lines.push(format!(
-            "It is not announced before every receiver has it registered. See tenure sinks {word} ls; to take the right \
-             away: {takeover}"
+            "It is not announced before every receiver has it registered; missing: {}. See tenure sinks {word} ls; to take \
+             the right away: {takeover}",
+            missing(seen.lease)
         )),
         (State::Held, _) => lines.push(format!("To take the right away: {takeover}")),
         (State::Expired, _) => lines.push(format!(
@@ -221,6 +234,12 @@ fn next(resource: &ResourceName, seen: Option<&Seen<'_>>, authority: &AuthorityR
         }
     }
     lines
+}
+
+fn missing(lease: &LeaseRecord) -> String {
+    let missing = lease.sinks.iter().filter(|(_, mark)| !mark.sealed).map(|(sink, _)| clean(sink.as_str()));
+    let missing: Vec<_> = missing.collect();
+    if missing.is_empty() { "none".to_owned() } else { missing.join(", ") }
 }
 
 fn floor(authority: &AuthorityRecord) -> String {

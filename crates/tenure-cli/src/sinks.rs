@@ -175,8 +175,8 @@ impl Remove {
         let id = &self.id;
         let away = |why: String| {
             Problem::unavailable(format_args!(
-                "{id} stays enrolled, because it was not told to forget {resource}: {why}. If it is gone for good, take it \
-                 out with --unreachable"
+                "{id} stays enrolled, because it has not said that it forgot {resource}: {why}. If it is gone for good, take \
+                 it out with --unreachable"
             ))
         };
         let sink = self.receivers.reach()?.find(id).map_err(away)?;
@@ -206,7 +206,7 @@ impl Reopen {
         let read = look(&authority, resource)?;
         enrolled(&read, resource, &self.id)?;
         let id = &self.id;
-        let away = |why: String| Problem::unavailable(format_args!("{id} was not reopened: {why}"));
+        let away = |why: String| Problem::unavailable(format_args!("{id} has not said that it was reopened: {why}"));
         let sink = self.receivers.reach()?.find(id).map_err(away)?;
         // There first: were it recorded before, a seal of the old generation could be marked in between.
         let generation = wait_for(sink.reopen()).map_err(|error| away(error.to_string()))?;

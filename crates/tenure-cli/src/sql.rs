@@ -32,6 +32,9 @@ Afterwards, in SQL:
   SELECT tenure.protect('public.documents', resource => 'tenant_id');
   BEGIN; SELECT tenure.admit('tenant-7', 3, GRANT); UPDATE public.documents …; COMMIT;
 
+Under the rule held the authority's tables must stand in that schema. If another role made them, let it run before:
+  GRANT USAGE, CREATE ON SCHEMA tenure TO ROLE; GRANT SELECT ON tenure.held TO ROLE;
+
 Exit status:
   0   printed
   64  the name of the schema would need quotes";
@@ -48,6 +51,8 @@ enum Accepts {
     Sealed,
     /// Any epoch at or above the highest seen
     HighWater,
+    /// The registered token, while the authority in this schema says that it stands
+    Held,
 }
 
 impl Args {
@@ -56,6 +61,7 @@ impl Args {
         let rule = match self.rule {
             Accepts::Sealed => Rule::Sealed,
             Accepts::HighWater => Rule::HighWater,
+            Accepts::Held => Rule::Held,
         };
         Out::new().write(&script(&self.schema, rule)?)?;
         Ok(Exit::Success)

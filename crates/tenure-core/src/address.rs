@@ -161,6 +161,16 @@ pub fn flag(value: &str) -> Result<bool, AddressError> {
     value.parse().map_err(|_| AddressError::Flag { value: value.to_owned() })
 }
 
+/// What may be shown of an address of a server, up to its parameters, that names no user: what stands where a port belongs may be
+/// a password whose host was forgotten.
+#[must_use]
+pub fn without_stray_password(place: &str) -> &str {
+    match place.rsplit_once(':') {
+        Some((before, port)) if before.contains("//") && !port.starts_with(|c: char| c.is_ascii_digit()) => before,
+        _ => place,
+    }
+}
+
 /// A path, or a name, as an address writes it: without what would end it there, or what no name can hold.
 #[must_use]
 pub fn escaped(path: &str) -> String {

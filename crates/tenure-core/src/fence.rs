@@ -1,7 +1,13 @@
 //! What a sink's one transaction must do. Pure: the sink reads its row, asks here, and writes what it is told to.
 //!
+//! Under [`Rule::Held`] there are two steps: [`admit`], and [`still_held`] on what the authority says in the same database.
+//!
 //! The row has no time to live, no clean-up and no reset but the named operator call: a fence that can be forgotten
 //! lets a stopped worker in again.
+
+mod held;
+
+pub use held::{HeldRow, Hold, still_held};
 
 use crate::{Epoch, Generation, GrantId, Order, SinkId, Token, Verdict};
 use alloc::collections::BTreeSet;
@@ -30,15 +36,28 @@ pub enum Rule {
     /// Any epoch at or above the highest seen. For receivers that cannot be sealed in advance: a late write that
     /// arrives before the new holder's first is accepted.
     HighWater,
+    /// What [`Sealed`](Self::Sealed) accepts, and only while the authority, whose records are in the same database, says
+    /// that the grant stands and its deadline lies ahead: [`still_held`]. A late write is refused before anybody takes over.
+    Held,
 }
 
 impl Rule {
+    /// All rules, for whoever reads one back.
+    pub const ALL: [Self; 3] = [Self::Sealed, Self::HighWater, Self::Held];
+
+    /// Whether a sink under it is enrolled and sealed.
+    #[must_use]
+    pub const fn is_sealed(self) -> bool {
+        !matches!(self, Self::HighWater)
+    }
+
     /// The name in tables and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sealed => "sealed",
             Self::HighWater => "high-water",
+            Self::Held => "held",
         }
     }
 }
@@ -55,7 +74,7 @@ pub enum Admission {
     Refuse(Verdict),
 }
 
-/// Judges a write.
+/// Judges a write. Under [`Rule::Held`], what is admitted here is admitted only if it is [`still_held`] as well.
 ///
 /// `row` is the sink's row of the token's resource, `floor` the namespace's floor, `generation` the sink's present one;
 /// all read in the transaction of the effect.
@@ -70,7 +89,7 @@ pub fn admit(
     let Some(row) = row else {
         return match (rule, floor) {
             (_, Some(floor)) if token.epoch <= floor => stale(floor),
-            (Rule::Sealed, _) => Admission::Refuse(Verdict::Unsealed),
+            (Rule::Sealed | Rule::Held, _) => Admission::Refuse(Verdict::Unsealed),
             (Rule::HighWater, _) => Admission::Raise(registered(token, generation, 1, BTreeSet::new())),
         };
     };
@@ -78,10 +97,10 @@ pub fn admit(
         (Order::Older, _) => stale(row.epoch),
         (Order::Conflict, _) => Admission::Refuse(Verdict::Conflict { current: row.epoch }),
         (Order::Same, Rule::HighWater) => Admission::Admit,
-        (Order::Same, Rule::Sealed) if row.generation == *generation => Admission::Admit,
-        (Order::Same | Order::Newer, Rule::Sealed) => Admission::Refuse(Verdict::Unsealed),
+        (Order::Same, Rule::Sealed | Rule::Held) if row.generation == *generation => Admission::Admit,
+        (Order::Same | Order::Newer, Rule::Sealed | Rule::Held) => Admission::Refuse(Verdict::Unsealed),
         (Order::Newer, Rule::HighWater) => {
-            Admission::Raise(registered(token, generation, row.seal_no + 1, row.enrolled.clone()))
+            Admission::Raise(registered(token, generation, row.seal_no.saturating_add(1), row.enrolled.clone()))
         }
     }
 }
@@ -143,7 +162,7 @@ pub fn seal(
         Order::Conflict => Sealing::Conflict { epoch: row.epoch, grant: row.grant },
         Order::Same | Order::Newer => {
             let union = row.enrolled.union(enrolled).cloned().collect();
-            Sealing::Seal(registered(token, generation, row.seal_no + 1, union))
+            Sealing::Seal(registered(token, generation, row.seal_no.saturating_add(1), union))
         }
     }
 }

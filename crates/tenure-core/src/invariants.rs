@@ -1,8 +1,8 @@
 //! What must hold, as named predicates. The model, the property tests and `debug_assert`s share them.
 
 use crate::fence::{Admission, FenceRow, Rule, admit};
-use crate::record::{LeaseRecord, Phase, SessionRecord, SessionState};
-use crate::{Epoch, Generation, GrantId, Token};
+use crate::record::{LeaseRecord, Phase, SessionRecord, SessionState, SinkMark};
+use crate::{Epoch, Generation, GrantId, SinkId, Token};
 use alloc::collections::BTreeSet;
 
 /// I1: accepted epochs never fall at a sink.
@@ -11,7 +11,8 @@ pub fn i1_epochs_never_fall(last_accepted: Option<Epoch>, accepted: Epoch) -> bo
     last_accepted.is_none_or(|last| last <= accepted)
 }
 
-/// I2: no write of a grant is accepted once a later grant was announced. Both are places in the order of granting.
+/// I2: no write of a grant is accepted at a sink once a later grant was announced that has it registered there: the sinks
+/// that it was announced without do not count until they are sealed. Both are places in the order of granting.
 #[must_use]
 pub fn i2_nothing_older_after_announce(accepted: usize, newest_announced: Option<usize>) -> bool {
     newest_announced.is_none_or(|announced| announced <= accepted)
@@ -59,10 +60,13 @@ pub fn leases_move_one_way(before: &LeaseRecord, after: &LeaseRecord) -> bool {
     epoch_grows && never_back && completed_stays
 }
 
-/// Every enrolled sink of an announced grant was sealed, or is named as excused.
+/// At the announcement every enrolled sink was sealed, or was named in the request as excused and is recorded so.
 #[must_use]
-pub fn announced_means_sealed(lease: &LeaseRecord) -> bool {
-    lease.phase != Phase::Held || lease.sinks.values().all(|mark| mark.sealed || mark.bound.is_none())
+pub fn announced_means_sealed(lease: &LeaseRecord, named: &BTreeSet<SinkId>) -> bool {
+    let is_right = |(sink, mark): (&SinkId, &SinkMark)| {
+        mark.excused != mark.sealed && (mark.sealed || named.contains(sink)) && (!mark.sealed || mark.bound.is_some())
+    };
+    lease.phase != Phase::Held || lease.sinks.iter().all(is_right)
 }
 
 /// I9: a sink that has forgotten a resource accepts no write of a grant from before the retirement. Both are places in

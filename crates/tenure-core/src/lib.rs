@@ -55,4 +55,4 @@ pub use record::Owner;
 pub use time::{AuthorityClock, HolderClock, Instant};
 pub use token::{Order, Token, TokenError};
 pub use ttl::{Timing, TimingError, Ttl};
-pub use verdict::{Replayed, Verdict};
+pub use verdict::{Ending, Over, Replayed, Verdict};

@@ -1,7 +1,9 @@
 //! What a sink answers. A verdict is an answer, not an error.
 
-use crate::{Epoch, Outcome};
+use crate::record::EndReason;
+use crate::{Epoch, Outcome, OwnerName};
 use core::fmt;
+use core::time::Duration;
 
 /// The answer of a sink to a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub enum Verdict {
     /// This token is not registered here, or not in the sink's present generation. Nothing was written. It is no loss:
     /// bind and seal again.
     Unsealed,
+    /// The token is registered, but the authority in the same database says that its grant is over
+    /// ([`Rule::Held`](crate::fence::Rule::Held)). Nothing was written, and this holder has lost, though perhaps nobody has
+    /// taken over yet.
+    Over(Over),
 }
 
 /// An operation that was applied before.
@@ -35,6 +41,91 @@ pub struct Replayed {
     pub epoch: Epoch,
     /// What it ended with.
     pub outcome: Outcome,
+}
+
+/// How the grant of a token came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// The epoch that was shown.
+    pub presented: Epoch,
+    /// The epoch of the authority's newest grant; `None` when it has none, or was not told.
+    pub current: Option<Epoch>,
+    /// Why the grant is over.
+    pub why: Ending,
+    /// Whose the newest grant is or was; `None` when that is not known here.
+    pub holder: Option<OwnerName>,
+    /// How long it has been over by the authority's clock; `None` when that is not known here.
+    pub ago: Option<Duration>,
+}
+
+/// Why a grant is over at the authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ending {
+    /// Its session ended, or its deadline has passed and nobody has ended it yet.
+    Session(EndReason),
+    /// Its session is not there: it ended long ago and was swept.
+    Swept,
+    /// It was given back, or taken away.
+    Free,
+    /// The resource is completed.
+    Completed,
+    /// The resource is on its way to be forgotten.
+    Retiring,
+    /// Another grant has followed it.
+    Superseded,
+    /// The authority has no record of the resource.
+    Unknown,
+}
+
+impl Ending {
+    /// All endings, for whoever reads one back.
+    pub const ALL: [Self; 11] = [
+        Self::Session(EndReason::Expired),
+        Self::Session(EndReason::Closed),
+        Self::Session(EndReason::Revoked),
+        Self::Session(EndReason::Rebooted),
+        Self::Session(EndReason::Restored),
+        Self::Swept,
+        Self::Free,
+        Self::Completed,
+        Self::Retiring,
+        Self::Superseded,
+        Self::Unknown,
+    ];
+
+    /// The name in stores and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session(why) => why.name(),
+            Self::Swept => "swept",
+            Self::Free => "free",
+            Self::Completed => "completed",
+            Self::Retiring => "retiring",
+            Self::Superseded => "superseded",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The ending of this name; `None` when there is none.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|ending| ending.name() == name)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(why) => why.fmt(f),
+            Self::Swept => f.write_str("its session ended long ago"),
+            Self::Free => f.write_str("it was given back or taken away"),
+            Self::Completed => f.write_str("the resource is completed"),
+            Self::Retiring => f.write_str("the resource is being retired"),
+            Self::Superseded => f.write_str("another grant has followed it"),
+            Self::Unknown => f.write_str("it knows nothing of the resource"),
+        }
+    }
 }
 
 impl Verdict {
@@ -47,6 +138,7 @@ impl Verdict {
             Self::Conflict { .. } => "conflict",
             Self::Stale { .. } => "stale",
             Self::Unsealed => "unsealed",
+            Self::Over(_) => "over",
         }
     }
 
@@ -67,6 +159,23 @@ impl fmt::Display for Verdict {
                 write!(f, "stale: epoch {presented} was shown, epoch {current} is registered; stop this worker")
             }
             Self::Unsealed => f.write_str("unsealed: this token is not registered here; bind and seal it first"),
+            Self::Over(over) => over.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { presented, current, why, holder, ago } = self;
+        write!(f, "over: epoch {presented} was shown, and of its grant the authority says that {why}")?;
+        if let Some(ago) = ago {
+            write!(f, " ({ago:.1?} ago)")?;
+        }
+        match (current, holder) {
+            (Some(current), Some(holder)) => write!(f, "; the newest grant is epoch {current} of {holder}")?,
+            (Some(current), None) => write!(f, "; the newest grant is epoch {current}")?,
+            _ => {}
+        }
+        f.write_str("; stop this worker")
     }
 }

@@ -18,7 +18,8 @@ use std::time::Duration;
 ///
 /// There is always a key that signs and one that will sign next. The next one is in the public keys long before it signs,
 /// so that every receiver knows it by then; one that signed before stays there until the last signature it made has
-/// expired. The folder belongs to its owner alone (mode 0700, its file 0600), and is not used otherwise.
+/// expired. The folder is made for its owner alone (mode 0700, its file 0600). A file that others can read is not used, nor
+/// a folder that others can write to.
 ///
 /// All calls read or write a small file on the caller's thread.
 #[derive(Clone, Debug)]
@@ -121,7 +122,7 @@ impl KeyFolder {
     /// Lets the next key sign from now on, and makes another next one. Signatures of the old key count until they expire.
     ///
     /// # Errors
-    /// [`KeyError`]: nothing was changed.
+    /// [`KeyError`]: nothing was changed, unless its message says so.
     pub fn rotate(&self) -> Result<Rotation, KeyError> {
         let _guard = file::guard(&self.path)?;
         let mut stored = self.load()?;
@@ -149,7 +150,7 @@ impl KeyFolder {
     /// is made. `at_once` is for one that somebody else may have: it does not wait until its last signature has expired.
     ///
     /// # Errors
-    /// [`KeyError`]: nothing was changed. [`KeyError::InUse`] for the key that signs, and for one whose signatures may still
+    /// [`KeyError`]: nothing was changed, unless its message says so. [`KeyError::InUse`] for the key that signs, and for one whose signatures may still
     /// be under way unless `at_once`.
     pub fn remove(&self, id: &KeyId, at_once: bool) -> Result<KeyInfo, KeyError> {
         let _guard = file::guard(&self.path)?;

@@ -12,7 +12,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tenure_core::fence::{Rule, Sealing};
+use tenure_core::fence::Sealing;
 use tenure_core::{Epoch, GrantId, OperationId, Outcome, ResourceName, SinkId, Token};
 use tenure_servers::S3;
 use tenure_sink::object::{ObjectSink, Operation};
@@ -55,7 +55,7 @@ fn main() {
             }
         }
     });
-    let medians = spans.map(|spans| median(spans));
+    let medians = spans.map(median);
     for (name, span) in VARIANTS.iter().zip(medians) {
         println!("{name:20} {span:>10.2?}   {:.2} times one plain put", span.as_secs_f64() / medians[0].as_secs_f64());
     }

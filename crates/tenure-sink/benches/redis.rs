@@ -59,7 +59,7 @@ impl Writer {
             Variant::Fenced => {}
             Variant::Once => write = write.once(&self.operation()),
         }
-        written(write.send_blocking(&mut self.connection).unwrap());
+        written(&write.send_blocking(&mut self.connection).unwrap());
     }
 
     /// Many calls at once.
@@ -77,7 +77,7 @@ impl Writer {
         assert_eq!(answers.len(), DEPTH);
         for answer in answers {
             if !matches!(variant, Variant::Bare) {
-                written(write.fate_of(Ok(answer)).unwrap());
+                written(&write.fate_of(Ok(answer)).unwrap());
             }
         }
     }
@@ -92,7 +92,7 @@ impl Writer {
     }
 }
 
-fn written(fate: Fate) {
+fn written(fate: &Fate) {
     assert!(matches!(fate, Fate::Judged { verdict: Verdict::Written, .. }), "{fate:?}");
 }
 

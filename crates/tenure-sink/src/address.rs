@@ -2,7 +2,7 @@ use crate::ledger::Ledger;
 use crate::{Sink, SinkError};
 use std::sync::Arc;
 use std::time::Duration;
-use tenure_core::address::{Address, AddressError, flag, plain, span};
+use tenure_core::address::{Address, AddressError, flag, plain, span, without_stray_password};
 use tenure_core::fence::Rule;
 
 #[cfg(feature = "file")]
@@ -38,7 +38,7 @@ use {
 /// | parameter | meaning | unless said |
 /// |---|---|---|
 /// | `id` | the name under which the sink is enrolled | the scheme and the absolute path, such as `file:/srv/out` |
-/// | `rule` | `sealed` or `high-water`; a sink has one for its whole life | `sealed` |
+/// | `rule` | `sealed`, `high-water` or `held` (beside the authority in one database); a sink has one for its whole life | `sealed` |
 /// | `create` | whether a sink that is not there is made | `false` |
 /// | `wait` | how long a call waits for another process: a whole number with one of `ms`, `s`, `m`, `h`, `d` | `5s` |
 ///
@@ -118,6 +118,7 @@ pub fn shown(url: &str) -> String {
     let (who, rest) = url.rsplit_once('@').map_or(("", url), |(who, rest)| (who, rest));
     let scheme = who.find("://").map_or("", |end| &who[..end + 3]);
     let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let place = if scheme.is_empty() { without_stray_password(place) } else { place };
     // Only what is known to be no secret: a misspelt `password=` is one as well.
     let is_shown = |parameter: &&str| SHOWN.contains(&parameter.split('=').next().unwrap_or_default());
     let kept: Vec<&str> = parameters.split('&').filter(is_shown).collect();
@@ -246,15 +247,15 @@ impl Parameters {
 }
 
 pub(crate) fn rule(value: &str) -> Result<Rule, String> {
-    match value {
-        "sealed" => Ok(Rule::Sealed),
-        "high-water" => Ok(Rule::HighWater),
-        _ => Err(format!("{value:?} is no rule; write sealed or high-water")),
-    }
+    let found = Rule::ALL.into_iter().find(|rule| rule.name() == value);
+    found.ok_or_else(|| format!("{value:?} is no rule; write sealed, high-water or held"))
 }
 
+/// The longest wait of a sink for others.
+pub(crate) const WAIT_MAX: Duration = Duration::from_hours(1);
+
 pub(crate) fn bound(span: Duration, value: &str) -> Result<Duration, String> {
-    if span > Duration::from_hours(1) {
+    if span > WAIT_MAX {
         return Err(format!("a wait of {value} is too long; give at most 1h"));
     }
     Ok(span)
@@ -306,7 +307,7 @@ fn http(url: &str) -> Result<Opened, SinkError> {
 #[cfg(not(feature = "http-client"))]
 fn http(url: &str) -> Result<Opened, SinkError> {
     Err(SinkError::Address {
-        url: url.to_owned(),
+        url: shown(url),
         why: "this program was built without the `http-client` feature".to_owned(),
     })
 }

@@ -5,6 +5,7 @@
 
 mod barrier;
 mod generations;
+mod held;
 mod ledger;
 mod listing;
 mod memory;
@@ -18,7 +19,7 @@ pub use world::answered;
 
 use crate::{Lookup, Sink, SinkError};
 use tenure_core::fence::Rule;
-use tenure_core::{OperationId, ResourceName, Token, Verdict};
+use tenure_core::{Ending, OperationId, ResourceName, Token, Verdict};
 use world::World;
 
 /// A sink with a way to write through it. The effect sets the one value of the token's resource; the digest is of that
@@ -56,6 +57,29 @@ pub trait SinkUnderTest: Send + Sync {
 
     /// A transaction that has checked the token and was admitted, and has not ended.
     fn hold(&self, token: &Token) -> Box<dyn Held + '_>;
+
+    /// The authority's records in the same database, as the suite sets them. Only a sink under [`Rule::Held`] has one.
+    fn authority(&self) -> Option<&dyn SetAuthority> {
+        None
+    }
+}
+
+/// Sets what the authority in a sink's own database says.
+pub trait SetAuthority {
+    /// The grant of this token stands for long, unless a newer epoch of its resource was granted.
+    ///
+    /// # Errors
+    /// What the database says, when it is busy.
+    fn grants(&self, token: &Token) -> Result<(), SinkError>;
+
+    /// The deadline of the newest grants is now, as exactly as this clock can be set. It works while a transaction is open.
+    fn reaches_the_deadline(&self);
+
+    /// The newest grant of the resource ends so; `Unknown` takes the record away.
+    ///
+    /// # Errors
+    /// What the database says, when it is busy.
+    fn ends(&self, token: &Token, why: Ending) -> Result<(), SinkError>;
 }
 
 /// A transaction that is open.
@@ -90,9 +114,11 @@ pub fn run_all(make: impl Fn() -> Box<dyn SinkUnderTest>) {
 type Clause = (&'static str, fn(&World));
 
 fn clauses(rule: Rule) -> Vec<Clause> {
+    let sealed = [generations::SEALED, memory::SEALED, barrier::SEALED, tokens::SEALED].concat();
     let own = match rule {
-        Rule::Sealed => [generations::SEALED, memory::SEALED, barrier::SEALED, tokens::SEALED].concat(),
+        Rule::Sealed => sealed,
         Rule::HighWater => tokens::HIGH_WATER.to_vec(),
+        Rule::Held => [sealed, held::HELD.to_vec()].concat(),
     };
     [tokens::BOTH, operations::BOTH, memory::BOTH, races::BOTH, listing::BOTH].concat().into_iter().chain(own).collect()
 }

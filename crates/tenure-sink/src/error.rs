@@ -69,7 +69,8 @@ pub enum SinkError {
     },
     /// The sink is there, but it keeps no ledger of calls.
     #[error(
-        "{place} has no ledger of calls: install one beside its fence (SqliteLedger::install), or name another sink"
+        "{place} has no ledger of calls: install one beside its fence (`install` of SqliteLedger or PostgresLedger), or name \
+         another sink"
     )]
     NoLedger {
         /// The database or folder.
@@ -117,6 +118,14 @@ pub enum SinkError {
         /// The rule asked for.
         wanted: &'static str,
     },
+    /// The rule `held` reads the authority in the sink's own database, and cannot.
+    #[error("{place} cannot be under the rule `held`: {why}")]
+    NoAuthority {
+        /// The database or folder.
+        place: String,
+        /// What is missing, and what to do.
+        why: String,
+    },
     /// What is there cannot do what a sink rests on.
     #[error("{place} cannot be a sink: {why}")]
     Unfit {
@@ -132,7 +141,9 @@ pub enum SinkError {
         place: String,
     },
     /// It may only be read.
-    #[error("{place} cannot be written ({why}): give this process the right to write to it and to its folder")]
+    #[error(
+        "{place} cannot be written ({why}): give this process the right to write there, for a file in its folder too"
+    )]
     NotWritable {
         /// The database or folder.
         place: String,

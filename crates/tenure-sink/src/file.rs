@@ -94,6 +94,7 @@ impl FileSink {
     /// [`SinkError`] when the folder is a sink of another version or rule, or cannot be written.
     pub fn create(folder: impl AsRef<Path>, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
         let place = Place::new(folder.as_ref(), id, rule);
+        place.check_rule()?;
         place.folder.create()?;
         let _held = Hold::wait(&place.folder, &place.folder.guard(), Mode::Alone, &mut place.wait.clone())?;
         if place.folder.namespace().try_exists().unwrap_or(false) {
@@ -254,7 +255,17 @@ impl Place {
         }
     }
 
+    /// No authority is in a folder of files, which [`Rule::Held`] would read.
+    fn check_rule(&self) -> Result<(), SinkError> {
+        if self.rule != Rule::Held {
+            return Ok(());
+        }
+        let why = "files have no authority beside them that one step could read: take the rule `sealed`".to_owned();
+        Err(SinkError::NoAuthority { place: self.folder.to_string(), why })
+    }
+
     fn namespace(&self) -> Result<Namespace, SinkError> {
+        self.check_rule()?;
         Namespace::load(&self.folder, self.rule)
     }
 

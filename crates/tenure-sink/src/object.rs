@@ -138,7 +138,7 @@ impl ObjectSink {
     /// call it outside async code.
     ///
     /// # Errors
-    /// [`SinkError::Unfit`] when the store does not put on a condition; otherwise what keeps the sink from being made, such as
+    /// [`SinkError::Unfit`] when the store does not put on a condition; [`SinkError::NoAuthority`] under [`Rule::Held`]; otherwise what keeps the sink from being made, such as
     /// one of another rule that is there.
     pub fn create(store: Arc<dyn ObjectStore>, prefix: &str, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
         Self::ready(Bucket::new(store, prefix, WAIT)?, id, rule, true)
@@ -155,6 +155,10 @@ impl ObjectSink {
     }
 
     fn ready(bucket: Bucket, id: SinkId, rule: Rule, create: bool) -> Result<Self, SinkError> {
+        if rule == Rule::Held {
+            let why = "no authority is in a store of objects: take the rule `sealed`".to_owned();
+            return Err(SinkError::NoAuthority { place: bucket.place, why });
+        }
         let home = Home::start("tenure-object-sink").map_err(|error| SinkError::Failed {
             place: bucket.place.clone(),
             doing: "starting a thread for the connections",
@@ -214,6 +218,13 @@ impl ObjectSink {
         let (place, resource) = (self.place(), resource.clone());
         let held = self.run(async move { swap::load(&place.bucket, &resource, place.rule).await }).await?;
         Ok(held.map_or_else(Names::default, |held| Names(held.manifest.names.clone())))
+    }
+
+    /// The store itself, with the sink's credentials and TLS, for a reader of the caller's own. What is put past the sink is
+    /// not fenced.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.0.bucket.store)
     }
 
     /// Where an object lies in the store, for a reader of the caller's own: for a part of it, or piece by piece. It is gone

@@ -2,9 +2,9 @@
 //!
 //! # What is not guaranteed
 //!
-//! * **A writer that never rests is not ended.** A seal waits for every transaction that has checked an older token. It ends a
-//!   session that does nothing in such a transaction (idle in it, or waiting for a client that does not read) after a third
-//!   of its wait, at most a second; one that runs a statement, or sends one after the other, it waits for, and answers
+//! * **A writer that never rests is not ended.** A seal waits for every transaction that has checked an older token. It looks
+//!   around after a third of its wait, at most a second, and as long before its end, and ends a session that does nothing in
+//!   such a transaction (idle in it, or waiting for a client that does not read); one that runs a statement, or sends one after the other, it waits for, and answers
 //!   [`SinkError::HeldBy`] with its pid when the wait is over. `statement_timeout` bounds the one, PostgreSQL 17's
 //!   `transaction_timeout` the other. It ends nobody when the sink's owner has not the right to (`pg_signal_backend`), and
 //!   nobody when the same token is sealed once more.
@@ -73,6 +73,7 @@ pub use fence::{Admitted, PostgresFence};
 pub use ledger::{PostgresLedger, ledger_script};
 pub use schema::{Migration, migrations, script};
 
+use crate::address::WAIT_MAX;
 use crate::{Answer, Description, Rows, Sink, SinkError};
 use link::{Parameter, Server, at_home};
 use place::Place;
@@ -82,8 +83,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::fence::{Forgetting, Rule, Sealing};
 use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
+use tokio_postgres::{IsolationLevel, Row};
 
 /// The sealing side of a PostgreSQL database. Cheap to clone. It connects at its first call, and again whenever a connection
 /// is gone: a server that is down is no reason for a worker not to start.
@@ -120,10 +121,11 @@ impl PostgresSink {
         Ok(Self { server: Arc::new(Server::new(place)), id })
     }
 
-    /// The same sink with another bound on waiting for other transactions (5 seconds unless said otherwise).
+    /// The same sink with another bound on waiting for other transactions: at most an hour, and 5 seconds unless said
+    /// otherwise.
     #[must_use]
     pub fn with_wait(self, wait: Duration) -> Self {
-        let place = Place { wait, ..self.server.place.clone() };
+        let place = Place { wait: wait.min(WAIT_MAX), ..self.server.place.clone() };
         Self { server: Arc::new(Server::new(place)), id: self.id }
     }
 
@@ -158,19 +160,20 @@ impl PostgresSink {
         Box::pin(at_home(&self.server, work))
     }
 
-    /// Calls a function of the schema, and reads its answer.
+    /// Calls a function of the schema, at the isolation level that the server takes by itself unless another one is said, and
+    /// reads its answer.
     fn ask<'a, T: Send + 'static>(
         &'a self,
         doing: &'static str,
         columns: &'static str,
-        function: &'static str,
+        (function, level): (&'static str, Option<IsolationLevel>),
         parameters: Vec<Parameter>,
         read: impl FnOnce(&[Row], &str, Rule) -> Result<T, SinkError> + Send + 'static,
     ) -> Answer<'a, Result<T, SinkError>> {
         let server = Arc::clone(&self.server);
         let work = async move {
             let sql = format!("SELECT {columns} FROM {}.{function}", server.place.schema);
-            let rows = server.ask(doing, &sql, &parameters).await?;
+            let rows = server.ask(doing, &sql, &parameters, level).await?;
             read(&rows, &server.place.to_string(), server.place.rule)
         };
         Box::pin(at_home(&self.server, work))
@@ -191,7 +194,7 @@ impl Sink for PostgresSink {
     }
 
     fn describe<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Description, SinkError>> {
-        self.ask("describing", DESCRIPTION, "describe($1)", vec![text(resource.as_str())], rows::description)
+        self.ask("describing", DESCRIPTION, ("describe($1)", None), vec![text(resource.as_str())], rows::description)
     }
 
     fn seal<'a>(
@@ -216,7 +219,7 @@ impl Sink for PostgresSink {
         self.ask(
             "sealing",
             "sealing, epoch, replace(grant_id::text, '-', ''), generation, seal_no, enrolled, floor",
-            "seal($1, $2, $3::uuid, $4, $5, $6 * interval '1 millisecond')",
+            ("seal($1, $2, $3::uuid, $4, $5, $6 * interval '1 millisecond')", None),
             parameters,
             |rows, place, _| Read { row: first(rows, place)?, place }.sealing(),
         )
@@ -228,7 +231,7 @@ impl Sink for PostgresSink {
         self.ask(
             "forgetting",
             "forgetting, floor, epoch, replace(grant_id::text, '-', '')",
-            "forget($1, $2, $3 * interval '1 millisecond')",
+            ("forget($1, $2, $3 * interval '1 millisecond')", Some(IsolationLevel::ReadCommitted)),
             parameters,
             |rows, place, _| Read { row: first(rows, place)?, place }.forgetting(),
         )
@@ -238,7 +241,7 @@ impl Sink for PostgresSink {
         let most = i32::try_from(limit).unwrap_or(i32::MAX);
         let parameters: Vec<Parameter> =
             vec![text(after.map_or("", ResourceName::as_str)), (Box::new(most), Type::INT4)];
-        self.ask("listing", DESCRIPTION, "rows($1, $2)", parameters, move |rows, place, rule| {
+        self.ask("listing", DESCRIPTION, ("rows($1, $2)", None), parameters, move |rows, place, rule| {
             rows::list(rows, place, rule, limit)
         })
     }
@@ -248,7 +251,7 @@ impl Sink for PostgresSink {
         self.ask(
             "reopening",
             "reopen",
-            "reopen('by a program', $1 * interval '1 millisecond')",
+            ("reopen('by a program', $1 * interval '1 millisecond')", Some(IsolationLevel::ReadCommitted)),
             parameters,
             |rows, place, _| Read { row: first(rows, place)?, place }.reopened(),
         )

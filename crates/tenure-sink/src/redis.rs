@@ -20,8 +20,9 @@
 //! or the user may not call them, the same text runs as scripts. A seal waits for no writer, since none is ever in
 //! the middle: V4 holds, and I10 of itself.
 //!
-//! **The generation** is the server's replication id and the number of reopenings. Whatever may have lost a seal gives a server
-//! another replication id: a restart, a promotion, a change of its primary. Each script reads it by `INFO replication`,
+//! **The generation** is the server's replication id and a number, which is the time of the sink's making, in microseconds, and
+//! one more for each reopening: a sink that is made again in the place of a lost one is of another generation. Whatever may
+//! have lost a seal gives a server another replication id: a restart, a promotion, a change of its primary. Each script reads it by `INFO replication`,
 //! which costs two microseconds of the server's time. Nothing cheaper would do. What a library remembers between calls
 //! outlives a demotion and a partial resynchronisation, after which the newest seal may be missing; a mark in a key
 //! travels with the keys; and the rest of what a script may see does not change with the role. The first

@@ -83,12 +83,12 @@ impl<S: Sink> Sink for SignedOnly<S> {
         let place = self.sink.id().to_string();
         Box::pin(ready(Err(match self.sink.rule() {
             Rule::HighWater => SinkError::NeverSealed { place },
-            Rule::Sealed => SinkError::Unverified { place, why: UNSIGNED.to_owned() },
+            Rule::Sealed | Rule::Held => SinkError::Unverified { place, why: UNSIGNED.to_owned() },
         })))
     }
 
     fn asks_signature(&self) -> bool {
-        self.sink.rule() == Rule::Sealed
+        self.sink.rule().is_sealed()
     }
 
     fn seal_signed<'a>(

@@ -4,7 +4,8 @@
 //!
 //! * **V4 does not hold.** SQLite has one writer. A process that is stopped inside its transaction holds the write lock,
 //!   and nothing but resuming or ending that process takes it away. A seal waits for it, at most [`SqliteSink::with_wait`],
-//!   and then answers [`SinkError::Busy`]. Keep transactions short.
+//!   and then answers [`SinkError::HeldBy`] with the process that has it, or [`SinkError::Busy`] where the system does not
+//!   tell. Keep transactions short.
 //! * A database file that was copied back is the same database as before: call [`Sink::reopen`] after
 //!   every restore, before any worker starts.
 //! * The fence covers the database in which it is installed. Effects in an *attached* database are not atomic with it: in
@@ -43,8 +44,11 @@
 //! # }
 //! ```
 
+mod blocker;
+mod clock;
 mod failure;
 mod fence;
+mod held;
 mod ledger;
 mod rows;
 mod savepoint;
@@ -55,10 +59,12 @@ pub(crate) mod sqlx;
 pub use fence::{Admitted, SqliteFence};
 pub use ledger::SqliteLedger;
 
+use crate::address::WAIT_MAX;
 use crate::{Answer, Description, Rows, Sink, SinkError};
 use failure::sink_error;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +73,6 @@ use tenure_core::{Epoch, Generation, ResourceName, SinkId, Token};
 #[cfg(feature = "http")]
 use {
     crate::{ApplyError, Lookup},
-    std::convert::Infallible,
     tenure_core::{Digest, OperationId, Outcome, Verdict},
 };
 
@@ -92,18 +97,21 @@ struct Place {
 
 impl SqliteSink {
     /// Opens the database, creating it and the fence's tables where they are missing. A new database is in WAL mode; one
-    /// that was there keeps its mode and all its tables.
+    /// that was there keeps its mode and all its tables. Under [`Rule::Held`] it must be an authority's own file.
     ///
     /// Blocks; call it outside async code.
     ///
     /// # Errors
-    /// [`SinkError`] when the file is something else, of another version or rule, or cannot be written.
+    /// [`SinkError`] when the file is something else, of another version or rule, or cannot be written;
+    /// [`SinkError::NoAuthority`] under [`Rule::Held`] when no authority is in it.
     pub fn create(path: impl AsRef<Path>, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
         let place = Place::new(path.as_ref(), id, rule)?;
-        let connection = place.connect(OpenFlags::SQLITE_OPEN_CREATE)?;
+        // An authority makes its file itself.
+        let create = if rule == Rule::Held { OpenFlags::empty() } else { OpenFlags::SQLITE_OPEN_CREATE };
+        let connection = place.connect(create)?;
         let fail = |error| sink_error(&connection, "creating the fence", error);
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).map_err(fail)?;
-        if pages == 0 {
+        if pages == 0 && rule != Rule::Held {
             connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(fail)?;
         }
         SqliteFence::new(rule).install(&connection)?;
@@ -118,15 +126,16 @@ impl SqliteSink {
     /// [`SinkError`]; a database that is not there is one, and is not created.
     pub fn open(path: impl AsRef<Path>, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
         let place = Place::new(path.as_ref(), id, rule)?;
-        let connection = place.connect(OpenFlags::empty())?;
+        let connection = place.existing()?;
         rows::namespace(&connection, rule)?;
+        held::expect(&connection, rule)?;
         Ok(Self(Arc::new(place)))
     }
 
-    /// The same sink with another bound on waiting for another writer (5 seconds unless said otherwise).
+    /// The same sink with another bound on waiting for another writer: at most an hour, and 5 seconds unless said otherwise.
     #[must_use]
     pub fn with_wait(self, wait: Duration) -> Self {
-        Self(Arc::new(Place { wait, ..(*self.0).clone() }))
+        Self(Arc::new(Place { wait: wait.min(WAIT_MAX), ..(*self.0).clone() }))
     }
 
     /// The rule's counterpart for the caller's own transactions.
@@ -146,17 +155,14 @@ impl SqliteSink {
     ) -> Answer<'a, Result<Verdict, SinkError>> {
         let (token, operation, digest, outcome) = (token.clone(), operation.clone(), *digest, outcome.clone());
         self.answer(move |place| {
-            let connection = place.connect(OpenFlags::empty())?;
-            let tx = place.begin(&connection)?;
-            let recorded =
-                SqliteFence::new(place.rule).apply(&tx, &token, &operation, &digest, |_| Ok::<_, Infallible>(outcome));
-            let verdict = match recorded {
-                Ok(verdict) => verdict,
-                Err(ApplyError::Sink(error)) => return Err(error),
-                Err(ApplyError::Effect(never)) => match never {},
-            };
-            tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
-            Ok(verdict)
+            place.change(|tx| {
+                let effect = |_: &Transaction<'_>| Ok::<_, Infallible>(outcome);
+                match SqliteFence::new(place.rule).apply(tx, &token, &operation, &digest, effect) {
+                    Ok(verdict) => Ok(verdict),
+                    Err(ApplyError::Sink(error)) => Err(error),
+                    Err(ApplyError::Effect(never)) => match never {},
+                }
+            })
         })
     }
 
@@ -168,13 +174,7 @@ impl SqliteSink {
         operation: &OperationId,
     ) -> Answer<'a, Result<Result<Lookup, Verdict>, SinkError>> {
         let (token, operation) = (token.clone(), operation.clone());
-        self.answer(move |place| {
-            let connection = place.connect(OpenFlags::empty())?;
-            let tx = place.begin(&connection)?;
-            let found = SqliteFence::new(place.rule).lookup(&tx, &token, &operation)?;
-            tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
-            Ok(found)
-        })
+        self.answer(move |place| place.transact(|tx| SqliteFence::new(place.rule).lookup(tx, &token, &operation)))
     }
 
     fn answer<'a, T: Send + 'static>(
@@ -217,7 +217,7 @@ impl Sink for SqliteSink {
 
     fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>> {
         let after = after.cloned();
-        self.answer(move |place| rows::list(&place.connect(OpenFlags::empty())?, place.rule, after.as_ref(), limit))
+        self.answer(move |place| rows::list(&place.existing()?, place.rule, after.as_ref(), limit))
     }
 
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
@@ -250,7 +250,7 @@ impl Place {
     }
 
     fn describe(&self, resource: &ResourceName) -> Result<Description, SinkError> {
-        let connection = self.connect(OpenFlags::empty())?;
+        let connection = self.existing()?;
         let standing = rows::standing(&connection, self.rule, resource)?;
         Ok(Description {
             generation: standing.namespace.generation,
@@ -279,11 +279,8 @@ impl Place {
     }
 
     /// Runs one change in a transaction of its own. BEGIN IMMEDIATE waits for whoever has checked an older token.
-    fn change<T>(&self, work: impl FnOnce(&Connection) -> Result<T, SinkError>) -> Result<T, SinkError> {
-        let connection = self.connect(OpenFlags::empty())?;
-        let tx = self.begin(&connection)?;
-        let done = work(&tx)?;
-        tx.commit().map_err(|error| sink_error(&connection, "committing", error))?;
+    fn change<T>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, SinkError>) -> Result<T, SinkError> {
+        let Ok(done) = self.transact(|tx| work(tx).map(Ok::<_, Infallible>))?;
         Ok(done)
     }
 
@@ -309,6 +306,7 @@ impl Place {
             return Err(SinkError::NeverSealed { place: self.path.display().to_string() });
         }
         self.change(|tx| {
+            held::expect(tx, self.rule)?;
             let standing = rows::standing(tx, self.rule, &token.resource)?;
             let namespace = &standing.namespace;
             let sealing =

@@ -1,12 +1,12 @@
 use crate::error::AcquireError;
-use crate::keeper::{Keeper, Wish};
+use crate::keeper::{Excuse, Keeper, News, SealNews, Wish};
 use crate::lease::Lease;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::holder::Policy;
-use tenure_core::{NameError, ResourceName, Timing, Ttl};
+use tenure_core::{NameError, ResourceName, SinkId, Timing, Ttl};
 use tenure_sink::Sink;
 
 /// A wish for a resource. Await it.
@@ -34,6 +34,8 @@ pub struct Acquire {
     sinks: Vec<Arc<dyn Sink>>,
     progress_within: Option<Duration>,
     label: Option<String>,
+    excuse: Excuse,
+    news: Option<News>,
 }
 
 impl Acquire {
@@ -51,6 +53,8 @@ impl Acquire {
             sinks: Vec::new(),
             progress_within: None,
             label: None,
+            excuse: Excuse::default(),
+            news: None,
         }
     }
 
@@ -78,10 +82,37 @@ impl Acquire {
         self
     }
 
-    /// A receiver to be sealed before the takeover is announced. May be called more than once. It is asked on the
-    /// keeper's thread, where renewals run too: one of your own must not block there.
+    /// A receiver to be sealed before the takeover is announced. May be called more than once; all are sealed side by side. It
+    /// is asked on the keeper's thread, where renewals run too: one of your own must not block there.
+    ///
+    /// One that does not answer is waited for 10 s at first. One that fails is asked again after 50 ms, then after twice as
+    /// long each time up to 2 s, each spread by a half, until the time to [`wait`](Self::wait) is over. After one ttl the grant
+    /// is given back for half a second and asked for anew, since another candidate may reach what this one cannot.
     pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
         self.sinks.push(sink);
+        self
+    }
+
+    /// Lets the takeover be announced without these receivers, if they are all that is missing after this long. Unless this is
+    /// said, nothing is excused, and one receiver that is down keeps the resource from being held.
+    ///
+    /// **What is given up**: at a receiver that was excused, this lease is refused until it is sealed there, and a former
+    /// holder may still be accepted. Everywhere else nothing changes. [`Checkpoint::excused`](crate::Checkpoint::excused) and
+    /// [`may_write_to`](crate::Checkpoint::may_write_to) say which it is about; the authority's record and history name it. Its
+    /// sealing goes on for as long as the lease is held.
+    ///
+    /// `after` is counted from the grant. It must be shorter than [`wait`](Self::wait) to come into effect. A receiver is
+    /// excused only after a try that has failed, or has lasted for a second.
+    pub fn excuse(mut self, sinks: impl IntoIterator<Item = SinkId>, after: Duration) -> Self {
+        self.excuse.sinks.extend(sinks);
+        self.excuse.after = after;
+        self
+    }
+
+    /// Whom to tell when a receiver could not be sealed, was excused, or is sealed after all. Called on the keeper's thread,
+    /// where renewals run too: it must not block.
+    pub fn on_seal_news(mut self, hear: impl Fn(&SealNews) + Send + Sync + 'static) -> Self {
+        self.news = Some(News::new(hear));
         self
     }
 
@@ -103,6 +134,10 @@ impl Acquire {
             Some(margin) => timing.with_margin(margin)?,
             None => timing,
         };
+        let named = self.excuse.sinks.iter().find(|name| !self.sinks.iter().any(|sink| sink.id() == *name));
+        if let Some(sink) = named {
+            return Err(AcquireError::NotExcusable { sink: sink.clone() });
+        }
         let wish = Wish {
             resource: self.resource?,
             timing,
@@ -111,6 +146,8 @@ impl Acquire {
             sinks: self.sinks.into(),
             progress_within: self.progress_within,
             label: self.label.map(Into::into),
+            excuse: self.excuse,
+            news: self.news,
         };
         Ok((self.keeper, wish))
     }

@@ -12,7 +12,8 @@
 
 use crate::acquire::Acquire;
 use crate::connect::IntoResource;
-use crate::error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
+use crate::error::{AcquireError, ConnectError, FinishError, HeedError, Lost, WriteError};
+use std::collections::BTreeSet;
 use std::future::{Future, IntoFuture};
 use std::ops::Deref;
 use std::pin::pin;
@@ -96,6 +97,20 @@ impl Lease {
     /// [`Lost`]: stop the work.
     pub fn ensure_local(&self) -> Result<&Token, Lost> {
         self.0.ensure_local()
+    }
+
+    /// See [`Checkpoint::excused`](crate::Checkpoint::excused).
+    #[must_use]
+    pub fn excused(&self) -> BTreeSet<SinkId> {
+        self.0.excused()
+    }
+
+    /// See [`Checkpoint::may_write_to`](crate::Checkpoint::may_write_to).
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn may_write_to(&self, sink: &SinkId) -> Result<&Token, WriteError> {
+        self.0.may_write_to(sink)
     }
 
     /// See [`Lease::heed`](crate::Lease::heed).

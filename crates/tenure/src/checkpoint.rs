@@ -1,11 +1,12 @@
-use crate::error::Lost;
+use crate::error::{Lost, WriteError};
 use crate::keeper::{Held, Keeper};
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tenure_core::{Epoch, Token};
+use tenure_core::{Epoch, SinkId, Token};
 use tokio_util::sync::CancellationToken;
 
 /// Where work asks whether it may go on. Cheap to clone into the parts of a job; the [`Lease`](crate::Lease) itself
@@ -59,6 +60,24 @@ impl Checkpoint {
     /// [`Lost`], for ever after the first time: stop the work.
     pub fn ensure_local(&self) -> Result<&Token, Lost> {
         self.held.standing()?;
+        Ok(self.token())
+    }
+
+    /// The receivers that the takeover was announced without ([`Acquire::excuse`](crate::Acquire::excuse)) and that are not
+    /// sealed yet: there this lease is refused, and a former holder may still be accepted. Each leaves the set when it is sealed.
+    #[must_use]
+    pub fn excused(&self) -> BTreeSet<SinkId> {
+        self.held.excused()
+    }
+
+    /// [`ensure_local`](Self::ensure_local) for a write at one receiver. That receiver has the last word, as ever: one that was
+    /// put back since answers `Unsealed`.
+    ///
+    /// # Errors
+    /// [`WriteError::Lost`], for ever after the first time: stop the work. [`WriteError::Excused`]: leave out or put off what
+    /// goes there. [`WriteError::NotMine`]: name it when you acquire.
+    pub fn may_write_to(&self, sink: &SinkId) -> Result<&Token, WriteError> {
+        self.held.may_write_to(sink)?;
         Ok(self.token())
     }
 

@@ -82,6 +82,14 @@ pub enum AcquireError {
         /// The last error.
         error: AuthorityError,
     },
+    /// A receiver is to be excused that the wish does not name: it would neither be sealed nor written to.
+    #[error(
+        "the receiver {sink} is to be excused, but is none of the wish's receivers: name it there, or correct the name"
+    )]
+    NotExcusable {
+        /// Which.
+        sink: SinkId,
+    },
     /// It was granted, and lost again before it could be handed out.
     #[error("{resource} was granted and lost again before it was handed out: {loss}")]
     LostAtOnce {
@@ -105,6 +113,31 @@ pub enum AcquireError {
     /// The keeper's thread is gone: the connection was closed.
     #[error("the connection to the authority was closed: connect again")]
     Closed,
+}
+
+/// Why nothing may be written at one receiver.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The lease is lost: stop the work.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The takeover was announced without it, and it is not sealed yet. It refuses this lease, and may accept a former holder.
+    #[error(
+        "{} is held under epoch {} without the receiver {sink}, which was excused: until it is sealed it refuses this worker and \
+         may accept a former one; put the write off", token.resource, token.epoch
+    )]
+    Excused {
+        /// Which.
+        sink: SinkId,
+        /// What is held.
+        token: Token,
+    },
+    /// The lease was acquired without this receiver.
+    #[error("the lease was acquired without the receiver {sink}: name it when you acquire")]
+    NotMine {
+        /// Which.
+        sink: SinkId,
+    },
 }
 
 fn under(epoch: Option<&Epoch>) -> String {

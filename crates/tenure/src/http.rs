@@ -6,7 +6,9 @@
 //!   once, if the service has a fence that keeps records.
 //! * **Not** that a lost lease takes back what is on its way. It may still arrive; the receiver's fence decides about it.
 //! * **Not** that a redirect is safe. The signed grant is a password for some minutes, and `reqwest` carries it to wherever a
-//!   redirect points: build the client with `redirect(Policy::none())`.
+//!   redirect points: build the client with `redirect(Policy::none())`. What was answered elsewhere is [`Sent::Unknown`].
+//! * **Not** that [`NotDone`] speaks of an operation. It speaks of this one request: what was sent before under the same
+//!   [`OperationId`], by the program or by a client that repeats by itself, may have taken effect.
 //!
 //! ```no_run
 //! # async fn example(lease: tenure::Lease, client: reqwest::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +30,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::error::{Lost, SigningError};
 use http::{Extensions, HeaderValue, StatusCode};
-use reqwest::{Request, Response, Url};
+use reqwest::{Request, Response, ResponseBuilderExt as _, Url};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 use std::fmt;
 use std::pin::Pin;
@@ -112,9 +114,30 @@ impl Middleware for ShowLease {
     {
         Box::pin(async move {
             self.show(&mut request, extensions).map_err(Error::middleware)?;
-            next.run(request, extensions).await
+            let asked = request.url().clone();
+            let response = next.run(request, extensions).await?;
+            if is_elsewhere(&asked, response.url()) {
+                return Err(Error::middleware(Redirected { to: response.url().origin().ascii_serialization() }));
+            }
+            Ok(response)
         })
     }
+}
+
+/// Whether a redirect was followed: then the answer is to another request, and may be another service's.
+fn is_elsewhere(asked: &Url, answered: &Url) -> bool {
+    // A fragment is not sent.
+    let sent = |url: &Url| (url.origin(), url.path().to_owned(), url.query().map(str::to_owned));
+    sent(asked) != sent(answered)
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it was redirected, and {to} has answered, which does not say whether it took effect; build the client with \
+     redirect(Policy::none())"
+)]
+struct Redirected {
+    to: String,
 }
 
 /// What is known after a request.
@@ -125,7 +148,7 @@ pub enum Sent {
     Taken(Response),
     /// The service's fence has answered: a replay, or a refusal. Hand it to [`Lease::heed`](crate::Lease::heed).
     Verdict(Verdict),
-    /// It certainly took no effect.
+    /// This request certainly took no effect. One that was sent before with the same [`OperationId`] may have.
     NotDone(NotDone),
     /// Nobody knows whether it took effect: no answer came, or one that proves nothing. It is never a failure. Look first, or
     /// send it again with the same [`OperationId`] to a service that keeps records.
@@ -153,7 +176,7 @@ pub enum NotDone {
         /// Where the request would have gone.
         found: String,
     },
-    /// No connection came about; nothing was sent.
+    /// No connection came about; nothing was sent, if the client follows no redirects.
     #[error("no connection came about: {why}")]
     NotSent {
         /// What went wrong.
@@ -206,9 +229,19 @@ async fn read(response: Response) -> Sent {
     if !is_problem {
         return if status.is_server_error() { nothing_known(status) } else { Sent::Taken(response) };
     }
-    match body(response).await.map(|body| Problem::parse(&body)) {
-        Ok(Some(problem)) => refused(problem, status),
-        _ => nothing_known(status),
+    let (url, head) = (response.url().clone(), response.headers().clone());
+    let Ok(body) = body(response).await else { return nothing_known(status) };
+    match Problem::parse(&body) {
+        Some(problem) => refused(problem, status),
+        None if status.is_server_error() || Problem::is_ours(&body) => nothing_known(status),
+        // The service speaks the same language of its own matters.
+        None => {
+            let mut again = http::Response::builder().status(status).url(url);
+            if let Some(headers) = again.headers_mut() {
+                *headers = head;
+            }
+            again.body(body).map_or_else(|_| nothing_known(status), |response| Sent::Taken(response.into()))
+        }
     }
 }
 
@@ -229,7 +262,7 @@ fn refused(problem: Problem, status: StatusCode) -> Sent {
     }
     match problem.kind {
         // The fence could not judge, or nobody knows what came of it.
-        Kind::Unknown | Kind::Failed => Sent::Unknown { why: problem.detail },
+        Kind::Unknown | Kind::Unreachable | Kind::Failed => Sent::Unknown { why: problem.detail },
         // A verdict without its epochs.
         Kind::Stale | Kind::Conflict | Kind::Unsealed => nothing_known(status),
         _ => Sent::NotDone(NotDone::Refused { problem }),

@@ -1,6 +1,7 @@
 //! The thread on which renewals and all talk with the authority run.
 
 mod ask;
+mod excused;
 mod fork;
 mod held;
 mod kept;
@@ -12,7 +13,10 @@ mod takeover;
 mod verbs;
 mod witness;
 
+pub(crate) use excused::Excuse;
 pub(crate) use held::Held;
+pub(crate) use sealing::News;
+pub use sealing::SealNews;
 pub(crate) use signing::Keys;
 pub(crate) use takeover::Wish;
 

@@ -53,7 +53,7 @@ impl Lease {
         Keeper::complete(&self.checkpoint.held, outcome).await
     }
 
-    /// Follows a receiver's verdict: `Stale`, and `Conflict` when another grant stands there, are the loss of this
+    /// Follows a receiver's verdict: `Stale`, `Over`, and `Conflict` when another grant stands there, are the loss of this
     /// lease; `Unsealed` is none, and the receiver is sealed again, which asks the authority.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Lease {
     pub async fn heed(&self, sink: &SinkId, verdict: &Verdict) -> Result<(), HeedError> {
         match verdict {
             Verdict::Written | Verdict::Replay(_) => Ok(self.ensure_local().map(|_| ())?),
-            Verdict::Stale { .. } | Verdict::Conflict { .. } | Verdict::Unsealed => {
+            Verdict::Stale { .. } | Verdict::Conflict { .. } | Verdict::Unsealed | Verdict::Over(_) => {
                 Keeper::heed(&self.checkpoint.held, sink.clone(), verdict.clone()).await
             }
         }

@@ -50,7 +50,8 @@ pub use checkpoint::Checkpoint;
 pub use connect::{Builder, IntoResource, Tenure, connect};
 #[cfg(feature = "signed")]
 pub use error::SigningError;
-pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost};
+pub use error::{AcquireError, ConnectError, FinishError, HeedError, Lost, WriteError};
+pub use keeper::SealNews;
 pub use lease::{Lease, Resumed};
 pub use losses::LossCounts;
 
@@ -67,7 +68,17 @@ pub use tenure_sink as sink;
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// The page on takeovers, compiled.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/takeover.md")]
+struct TakeoverPage;
+
 /// The page on HTTP, compiled.
 #[cfg(all(doctest, feature = "http", feature = "sqlite"))]
 #[doc = include_str!("../../../docs/http.md")]
 struct HttpPage;
+
+/// The page on the rule `held`, compiled.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/held.md")]
+struct HeldPage;

@@ -33,8 +33,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I3",
         what: "the generation is not looked at",
         file: FENCE,
-        find: "(Order::Same, Rule::Sealed) if row.generation == *generation => Admission::Admit,",
-        replace: "(Order::Same, Rule::Sealed) => Admission::Admit,",
+        find: "(Order::Same, Rule::Sealed | Rule::Held) if row.generation == *generation => Admission::Admit,",
+        replace: "(Order::Same, Rule::Sealed | Rule::Held) => Admission::Admit,",
         tests: &[
             Test::own(
                 "tenure_core::laws::i3_the_sealed_rule_admits_the_whole_token_in_its_generation_and_nothing_else",
@@ -123,12 +123,31 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I11",
         what: "a sink without a row admits what comes",
         file: FENCE,
-        find: "(Rule::Sealed, _) => Admission::Refuse(Verdict::Unsealed),",
-        replace: "(Rule::Sealed, _) => Admission::Admit,",
+        find: "(Rule::Sealed | Rule::Held, _) => Admission::Refuse(Verdict::Unsealed),",
+        replace: "(Rule::Sealed | Rule::Held, _) => Admission::Admit,",
         tests: &[
             Test::own("tenure_core::fence::i11_a_sink_without_a_row_accepts_nothing"),
             Test::clause("tenure_sink::conformance::tokens::without_a_row_nothing", SEALED_SQLITE),
         ],
+    },
+    Mutant {
+        id: "H1",
+        what: "a grant still stands at its deadline",
+        file: "crates/tenure-core/src/fence/held.rs",
+        find: "if now.reached(&deadline) => {",
+        replace: "if now > deadline => {",
+        tests: &[
+            Test::own("tenure_core::fence::held::h1_at_the_deadline_itself_the_grant_is_over"),
+            Test::own("tenure_core::model::takeover::cases::h1_no_check_passes_once_its_grant_is_over"),
+        ],
+    },
+    Mutant {
+        id: "H2",
+        what: "the end of a session is not looked at",
+        file: "crates/tenure-core/src/fence/held.rs",
+        find: "Standing::Ended(why) => Hold::Over { why: Ending::Session(why), at: session.ended_at() },",
+        replace: "Standing::Ended(_) => Hold::Until(session.deadline),",
+        tests: &[Test::own("tenure_core::model::takeover::cases::h1_no_check_passes_once_its_grant_is_over")],
     },
     Mutant {
         id: "L2",
@@ -285,5 +304,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
             TWO_SINKS,
             Test::own("tenure::sealing::a_takeover_is_sealed_at_every_receiver_before_it_is_announced"),
         ],
+    },
+    Mutant {
+        id: "I12",
+        what: "a receiver that was never bound counts as sealed",
+        file: "crates/tenure-core/src/decide/lease.rs",
+        find: "filter(|(sink, mark)| !mark.sealed && !excused.contains(*sink))",
+        replace: "filter(|(sink, mark)| !mark.sealed && mark.bound.is_some() && !excused.contains(*sink))",
+        tests: &[Test::own("tenure_core::decide::grants::a_takeover_that_excuses_a_sink_names_it_until_it_is_sealed")],
+    },
+    Mutant {
+        id: "I12",
+        what: "a holder takes itself for accepted where it was excused",
+        file: "crates/tenure-core/src/holder/lease.rs",
+        find: "self.may_write() && self.sinks.get(sink) == Some(&SinkStep::Done)",
+        replace: "self.may_write() && self.sinks.contains_key(sink)",
+        tests: &[Test::own(
+            "tenure_core::holder::lease::a_takeover_is_announced_without_the_sinks_that_are_excused_and_no_other",
+        )],
     },
 ];

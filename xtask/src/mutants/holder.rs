@@ -99,4 +99,28 @@ pub(super) const MUTANTS: &[Mutant] = &[
             Test::own("tenure::waiting::a_hand_over_among_many_processes_costs_few_looks"),
         ],
     },
+    Mutant {
+        id: "I12",
+        what: "whoever is missing is excused, named or not",
+        file: "crates/tenure/src/keeper/sealing.rs",
+        find: "self.lease.excuse(names.iter().filter(is_late).cloned().collect());",
+        replace: "if names.iter().any(|name| is_late(&name)) {\n            self.lease.excuse(self.lease.unsealed_sinks());\n        }",
+        tests: &[Test::own("tenure::takeover::only_who_is_named_is_excused_and_not_before_the_time")],
+    },
+    Mutant {
+        id: "V10",
+        what: "the authority is told of nobody before everybody has answered",
+        file: "crates/tenure/src/keeper/sealing.rs",
+        find: "self.lanes.values().any(Lane::is_at_its_first_try) && !now.reached(&until)",
+        replace: "self.lanes.values().any(Lane::is_at_its_first_try) && span > now.since(&now)",
+        tests: &[Test::own("tenure::takeover::one_of_ten_hangs_and_the_others_are_sealed_at_once")],
+    },
+    Mutant {
+        id: "V10",
+        what: "a candidate that cannot seal keeps the grant for as long as it waits",
+        file: "crates/tenure/src/keeper/takeover.rs",
+        find: "until: Some(self.until.min(gives_way)),",
+        replace: "until: Some(self.until.max(gives_way)),",
+        tests: &[Test::own("tenure::takeover::a_candidate_that_cannot_seal_within_a_ttl_lets_another_one_try")],
+    },
 ];

@@ -95,8 +95,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "V5",
         what: "a fenced sink never says that something is absent for good",
         file: SQLITE,
-        find: "Ok(Lookup::Absent) if rule == Rule::Sealed => Ok(Looked::AbsentForGood),",
-        replace: "Ok(Lookup::Absent) if rule == Rule::HighWater => Ok(Looked::AbsentForGood),",
+        find: "Ok(Lookup::Absent) if rule.is_sealed() => Ok(Looked::AbsentForGood),",
+        replace: "Ok(Lookup::Absent) if !rule.is_sealed() => Ok(Looked::AbsentForGood),",
         tests: &[Test::own("tenure_sink::ledger::sqlite::v5_a_fenced_sink_is_its_own_probe")],
     },
     Mutant {

@@ -41,4 +41,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         replace: "        Err(Error::Reqwest(error)) => Sent::NotDone(NotDone::NotSent { why: innermost(&error) }),",
         tests: &[Test::own("tenure::http::what_was_not_answered_is_unknown_and_settled_by_the_same_operation")],
     },
+    Mutant {
+        id: "G3",
+        what: "what a redirect led to counts as the service's answer",
+        file: "crates/tenure/src/http.rs",
+        find: "    sent(asked) != sent(answered)",
+        replace: "    sent(asked) != sent(answered) && asked.as_str().is_empty()",
+        tests: &[Test::own("tenure::http::what_was_answered_elsewhere_is_unknown")],
+    },
+    Mutant {
+        id: "G3",
+        what: "an answer that the receiver's store has lost counts as not done",
+        file: "crates/tenure-sink/src/http/problem.rs",
+        find: "            SinkError::Unreachable { .. } => Kind::Unreachable,",
+        replace: "            SinkError::Unreachable { .. } => Kind::Busy,",
+        tests: &[Test::own(
+            "tenure_sink::http::alone::what_the_receivers_own_store_has_not_answered_is_not_called_undone",
+        )],
+    },
 ];

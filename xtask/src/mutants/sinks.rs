@@ -3,11 +3,61 @@
 use super::{Mutant, Test};
 
 const SQLITE_FENCE: &str = "crates/tenure-sink/src/sqlite/fence.rs";
+const POSTGRES_SQL: &str = "crates/tenure-sink/src/postgres/first.sql";
 const FILE_TURN: &str = "crates/tenure-sink/src/file/turn.rs";
 const SEALED_FILES: &str = "conformance_file::files_pass_the_suite_under_the_sealed_rule";
 const SEALED_SQLITE: &str = "conformance_sqlite::sqlite_passes_the_suite_under_the_sealed_rule";
 
+const POSTGRES_FENCE: &str = "crates/tenure-sink/src/postgres/first.sql";
+const HELD_SQLITE: &str = "conformance_sqlite::sqlite_passes_the_suite_under_the_held_rule";
+const HELD_POSTGRES: &str = "postgres::conformance::postgres_passes_the_suite_under_the_held_rule";
+
 pub(super) const MUTANTS: &[Mutant] = &[
+    Mutant {
+        id: "H1",
+        what: "the authority in the SQLite file is not read",
+        file: SQLITE_FENCE,
+        find: "if self.rule == Rule::Held\n",
+        replace: "if self.rule == Rule::HighWater\n",
+        tests: &[
+            Test::clause("tenure_sink::conformance::held::at_the_deadline_it_is_over", HELD_SQLITE),
+            Test::own("tenure_sink::held::h1_the_deadline_is_half_open_to_the_last_millisecond"),
+        ],
+    },
+    Mutant {
+        id: "H1",
+        what: "the deadline in the PostgreSQL schema is not looked at",
+        file: POSTGRES_FENCE,
+        find: "(h.now_ns < h.deadline_ns) IS NOT TRUE",
+        replace: "(h.now_ns < h.deadline_ns) IS NULL",
+        tests: &[
+            Test::clause("tenure_sink::conformance::held::at_the_deadline_it_is_over", HELD_POSTGRES),
+            Test::own(
+                "tenure_sink::postgres::held::h1_a_check_that_waits_for_the_fence_reads_the_authority_afterwards",
+            ),
+        ],
+    },
+    Mutant {
+        id: "H2",
+        what: "a fence in PostgreSQL does not look at how the grant ended",
+        file: POSTGRES_FENCE,
+        find: "ELSIF h.ending IS NOT NULL THEN",
+        replace: "ELSIF h.ending = 'expired' THEN",
+        tests: &[Test::clause("tenure_sink::conformance::held::a_grant_that_is_over", HELD_POSTGRES)],
+    },
+    Mutant {
+        id: "H3",
+        what: "a check locks the sessions that it reads",
+        file: POSTGRES_FENCE,
+        find: "    SELECT v.version, v.epoch,",
+        replace: "    PERFORM FROM {schema}.session FOR SHARE;\n    SELECT v.version, v.epoch,",
+        tests: &[
+            Test::own("tenure_sink::postgres::held::a_check_locks_nothing_of_the_authority"),
+            Test::own(
+                "tenure::held::postgres::h3_a_transaction_that_outlasts_the_ttl_does_not_hold_up_its_holders_renewals",
+            ),
+        ],
+    },
     Mutant {
         id: "I10",
         what: "a deferred transaction checks its token without the write lock",
@@ -68,8 +118,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "V4",
         what: "a seal that gives up does not name the cause",
         file: "crates/tenure-sink/src/sqlite/failure.rs",
-        find: "SinkError::Busy { place, waited },",
-        replace: "SinkError::Failed { place, doing, why: format!(\"{why} after {waited:?}\") },",
+        find: "Some(by) => SinkError::HeldBy { place, waited, by },",
+        replace: "Some(by) => SinkError::Failed { place, doing, why: format!(\"{by}, {why} after {waited:?}\") },",
         tests: &[Test::own(
             "tenure_sink::processes::v4_a_stopped_writer_holds_off_a_seal_at_sqlite_within_the_bound_and_says_so",
         )],
@@ -83,6 +133,32 @@ pub(super) const MUTANTS: &[Mutant] = &[
         tests: &[Test::own(
             "tenure_sink::processes::v4_a_stopped_writer_holds_off_a_seal_at_files_within_the_bound_and_says_so",
         )],
+    },
+    Mutant {
+        id: "V4",
+        what: "a seal gives its place up after each second",
+        file: POSTGRES_SQL,
+        find: "ELSE remains - patience END;",
+        replace: "ELSE patience END;",
+        tests: &[Test::own("tenure_sink::postgres::waiting::long_transactions_that_overlap_do_not_hold_a_seal_off")],
+    },
+    Mutant {
+        id: "I9",
+        what: "a forgetting with a snapshot misses the fence that was made since",
+        file: POSTGRES_SQL,
+        find: "PERFORM {schema}.sink_expect_read_committed('forget');",
+        replace: "",
+        tests: &[Test::own(
+            "tenure_sink::postgres::isolation::a_first_seal_is_missed_by_no_forgetting_and_no_reopening",
+        )],
+    },
+    Mutant {
+        id: "I3",
+        what: "a sink in Redis that is made again is of the generation of the lost one",
+        file: "crates/tenure-sink/src/redis/lua/create.lua",
+        find: "now[1] .. string.format('%06d', now[2])",
+        replace: "'0'",
+        tests: &[Test::own("tenure_sink::redis::losses::a_sink_that_is_made_again_is_of_another_generation")],
     },
     Mutant {
         id: "V5",

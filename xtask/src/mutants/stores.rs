@@ -69,8 +69,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "S3",
         what: "a renewal lasts longer than a ttl from its making",
         file: "crates/tenure-authority/src/store/redis/lua/swap.lua",
-        find: "local deadline = now + tonumber(ttl)",
-        replace: "local deadline = now + tonumber(ttl) + 1",
+        find: "when = text(now + tonumber(ttl)) .. rest",
+        replace: "when = text(now + tonumber(ttl) + 1) .. rest",
         tests: &[Test::own("tenure_authority::redis::changes::a_deadline_is_exact")],
     },
     Mutant {

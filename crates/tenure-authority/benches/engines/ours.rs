@@ -45,8 +45,13 @@ impl Ours {
     /// A holder of so many leases on one session.
     pub(crate) async fn holder_of(&self, leases: usize) -> Vec<Caller> {
         let session = opened(&self.authority).await;
+        let mut holder = self.caller(session, "unused");
         let mut under_way = tokio::task::JoinSet::new();
         for n in 0..leases {
+            // It may take longer than a ttl.
+            if n % 1_000 == 0 {
+                holder.renew().await;
+            }
             let (authority, request) =
                 (self.authority.clone(), acquiring(&resource(&format!("held-{leases}-{n}")), session));
             under_way.spawn(async move { authority.execute(&request).await });
@@ -57,7 +62,7 @@ impl Ours {
         while let Some(answer) = under_way.join_next().await {
             granted(&Some(answer));
         }
-        vec![self.caller(session, "unused")]
+        vec![holder]
     }
 
     fn caller(&self, session: SessionId, name: &str) -> Caller {

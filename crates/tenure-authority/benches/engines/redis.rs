@@ -24,7 +24,11 @@ struct Hand {
 
 fn hands(runtime: &Runtime, url: &str, callers: usize) -> Vec<Hand> {
     let client = Client::open(url).expect("an address");
-    let connection = runtime.block_on(client.get_multiplexed_async_connection()).expect("a connection");
+    let connection = {
+        // On a busy machine an answer may take longer than the driver's own half second.
+        let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+        runtime.block_on(client.get_multiplexed_async_connection_with_config(&patient)).expect("a connection")
+    };
     let hand = |n| Hand {
         connection: connection.clone(),
         release: Script::new(

@@ -94,7 +94,7 @@ pub(super) fn held(
         owner: by.owner.clone(),
         since: now,
         phase: Phase::Held,
-        sinks: BTreeMap::from([(sink("index"), SinkMark { bound: None, sealed: false })]),
+        sinks: BTreeMap::from([(sink("index"), SinkMark { bound: None, sealed: false, excused: true })]),
     }
 }
 

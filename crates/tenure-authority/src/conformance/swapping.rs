@@ -2,8 +2,10 @@ use super::Subject;
 use super::records::{Worker, grant, grant_id, held, session, session_id, swap};
 use crate::store::{SwapOutcome, Version};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tenure_core::decide::{Change, Keys, Reply, Swap};
-use tenure_core::record::{EndReason, Event, Holdings, LeaseRecord, Phase};
+use tenure_core::record::{EndReason, Event, Holdings, LeaseRecord, Phase, SessionRecord};
+use tenure_core::{AuthorityClock, Instant};
 
 /// A swap that relies on a session which is gone leaves record, holdings and history as they were, and so does one whose
 /// version is another; each kind of change is tried.
@@ -150,11 +152,8 @@ pub(super) fn a_renewal_and_a_grant_do_not_disturb_each_other(subject: &Subject)
     let worker = Worker::open(&subject.store, 1).expect("a session");
     let read = subject.read_session(worker.session);
     let before = read.view.caller.expect("a session");
-    let renewed = tenure_core::record::SessionRecord {
-        renew_seq: before.renew_seq + 1,
-        deadline: read.now.after(before.ttl.get()),
-        ..before.clone()
-    };
+    let renewed =
+        SessionRecord { renew_seq: before.renew_seq + 1, deadline: read.now.after(before.ttl.get()), ..before.clone() };
     let renewal =
         Swap { relies_on: Some(before.id), ..swap(Change::Session(renewed.clone()), Event::Renewed, read.now) };
     worker.acquire("r", grant_id(1), &[]).expect("a grant");
@@ -168,18 +167,54 @@ pub(super) fn a_renewal_and_a_grant_do_not_disturb_each_other(subject: &Subject)
     }
 }
 
-/// A quarantine is counted from the reading that it was decided on, and sessions of the former incarnation are renewed
-/// until it is made: one that comes late would end while their holders still believe.
-pub(super) fn a_quarantine_that_comes_late_is_decided_anew(subject: &Subject) {
-    if !subject.exact {
-        return;
+/// A renewal is the change that comes most often, and a store may have a shorter way for it: it asks for the relied-on session
+/// all the same, be it the renewed one, another one or none.
+pub(super) fn a_renewal_needs_the_session_that_it_relies_on(subject: &Subject) {
+    let (renewed, other) = (subject.opened(1), subject.opened(2));
+    let renew = |relies_on| {
+        let read = subject.read_session(renewed.id);
+        let before = read.view.caller.expect("a session");
+        let after = SessionRecord { renew_seq: before.renew_seq + 1, ..before };
+        let renewal = Swap { relies_on, ..swap(Change::Session(after), Event::Renewed, read.now) };
+        subject.swap(renewal, read.versions.caller)
+    };
+    for relies_on in [None, Some(renewed.id), Some(other.id)] {
+        assert_eq!(renew(relies_on), SwapOutcome::Done, "{relies_on:?}");
     }
+    let read = subject.read_session(other.id);
+    subject.make(Change::Session(other.ended(EndReason::Closed, read.now)), Event::Ended);
+    for relies_on in [other.id, session_id(99)] {
+        assert_eq!(renew(Some(relies_on)), SwapOutcome::Changed, "{relies_on:?}");
+    }
+    assert_eq!(renew(Some(renewed.id)), SwapOutcome::Done);
+    let mut raised = read.view.authority;
+    raised.incarnation += 1;
+    subject.make(Change::Authority(raised), Event::Quarantined);
+    assert_eq!(renew(Some(renewed.id)), SwapOutcome::Changed, "it is of a former incarnation");
+}
+
+/// A quarantine is counted from the reading that it was decided on, and sessions of the former incarnation are renewed
+/// until it is made: one that comes late would end while their holders still believe. What comes late was decided on an
+/// older reading, so that no store has to be waited for: a store whose time cannot be driven passed this unlooked at, and
+/// made it however late.
+pub(super) fn a_quarantine_that_comes_late_is_decided_anew(subject: &Subject) {
+    let before = subject.read(&Keys::default());
+    let decided = |at: Instant<AuthorityClock>| {
+        let (view, observed) = (&before.view, before.view.observed.clone());
+        swap(Change::Authority(view.authority.quarantined(observed, view.seen(), at)), Event::Quarantined, at)
+    };
+    let earlier = |now: &Instant<AuthorityClock>, span: Duration| {
+        Instant::from_nanos(now.as_nanos() - u64::try_from(span.as_nanos()).expect("some seconds"))
+    };
+    let bound = decided(before.now).made_before().expect("it is bounded").since(&before.now);
+    // A clock that began with its store is not so old yet.
+    subject.pass(bound.saturating_sub(Duration::from_nanos(before.now.as_nanos())));
+    let now = subject.read(&Keys::default()).now;
+    // At the instant itself, where time stands still in between.
+    assert_eq!(subject.swap(decided(earlier(&now, bound)), before.versions.authority), SwapOutcome::Changed);
     let read = subject.read(&Keys::default());
-    let after = read.view.authority.quarantined(read.view.observed.clone(), read.view.seen(), read.now);
-    let made = || swap(Change::Authority(after.clone()), Event::Quarantined, read.now);
-    let until = made().made_before().expect("it is bounded");
-    subject.pass(until.since(&read.now));
-    assert_eq!(subject.swap(made(), read.versions.authority), SwapOutcome::Changed);
-    let read = subject.read(&Keys::default());
-    assert_eq!((read.view.authority.incarnation, read.view.history), (1, 0));
+    assert_eq!((&read.view.authority, read.view.history), (&before.view.authority, 0), "nothing was changed");
+    let left = if subject.exact { Duration::from_nanos(1) } else { bound };
+    assert_eq!(subject.swap(decided(earlier(&read.now, bound - left)), read.versions.authority), SwapOutcome::Done);
+    assert_eq!(subject.read(&Keys::default()).view.authority.incarnation, before.view.authority.incarnation + 1);
 }

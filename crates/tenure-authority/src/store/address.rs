@@ -3,7 +3,7 @@ use super::{Store, StoreError};
 use crate::Clock;
 use std::sync::Arc;
 use tenure_core::Ttl;
-use tenure_core::address::{Address, AddressError, escaped, span};
+use tenure_core::address::{Address, AddressError, escaped, span, without_stray_password};
 
 /// Opens the store at an address.
 ///
@@ -129,7 +129,7 @@ pub fn shown(url: &str) -> String {
             let (scheme, user) = who.find("://").map_or(("", who), |end| who.split_at(end + 3));
             format!("{scheme}{}@{place}", user.split([':', '?', '/']).next().unwrap_or_default())
         }
-        None => place.to_owned(),
+        None => without_stray_password(place).to_owned(),
     };
     // Only what is known to be no secret: a misspelt `password=` is one as well.
     let is_shown = |parameter: &&str| {

@@ -147,6 +147,8 @@ struct Mark {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     bound: Option<String>,
     sealed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    excused: bool,
 }
 
 pub(crate) fn lease_to(record: &LeaseRecord) -> Result<String> {
@@ -159,7 +161,11 @@ pub(crate) fn lease_to(record: &LeaseRecord) -> Result<String> {
             gone = forgotten.iter().map(ToString::to_string).collect();
         }
     }
-    let mark = |mark: &SinkMark| Mark { bound: mark.bound.as_ref().map(ToString::to_string), sealed: mark.sealed };
+    let mark = |mark: &SinkMark| Mark {
+        bound: mark.bound.as_ref().map(ToString::to_string),
+        sealed: mark.sealed,
+        excused: mark.excused,
+    };
     write(
         "a resource",
         &Lease {
@@ -196,7 +202,7 @@ pub(crate) fn lease_from(text: &str) -> Result<LeaseRecord> {
     };
     let sinks = found.sinks.iter().map(|(sink, mark)| {
         let bound = mark.bound.as_deref().map(|bound| parsed::<Generation>(WHAT, bound)).transpose()?;
-        Ok((parsed::<SinkId>(WHAT, sink)?, SinkMark { bound, sealed: mark.sealed }))
+        Ok((parsed::<SinkId>(WHAT, sink)?, SinkMark { bound, sealed: mark.sealed, excused: mark.excused }))
     });
     Ok(LeaseRecord {
         resource: parsed(WHAT, &found.resource)?,

@@ -42,13 +42,14 @@ use writer::Writer;
 ///   script off in its middle; each new connection asks for all rights first, and that one is given up.
 /// * **Changes share scripts.** Those that come while a script is under way are the next one's, up to 256, each judged
 ///   alone. With `appendfsync always` they share its saving.
-/// * **Keys.** All have the hash tag `{NAME}`: `store` (its own record), `leases` and `sessions` (hashes of records,
-///   each with its version in front), `names` (in order), `held:SESSION` (what stands on it), `holdings` (the
-///   fingerprints, apart from the sessions, so that a renewal is one small record whatever stands on it), `live`,
-///   `former` and `ended` (sessions by deadline; those of a former incarnation; by end), `history` (a list), `grants`
-///   (every grant that was ever given). Each has a mark of an empty name (in `history`: a first row), so that none is
-///   ever absent: when one is, the store is damaged; a reading looks at all, a change at those that it touches. Records are JSON, for people as
-///   well: `HGETALL {tenure}:leases`. `history` and `grants` grow for ever, and a server keeps them in memory: some 300
+/// * **Keys.** All have the hash tag `{NAME}`. `store` is one hash of all records, so that a script reads and writes them in
+///   one call each: the store's own fields, `s:SESSION`, `l:RESOURCE`, `f:SESSION` (the fingerprint of what stands on it,
+///   apart from the session, so that a renewal is one small record whatever that is), `g:GRANT` (every grant that was ever
+///   given). `names` and `held` (`SESSION RESOURCE`) are lists of names in order, `live`, `former` and `ended` of sessions: by
+///   a deadline that may have been renewed since, of a former incarnation, by end. `history` is a list. Each list has a mark
+///   of an empty name (in `history`: a first row), so that none is ever absent: when one is, the store is damaged; a reading
+///   looks at all, a change at those that it touches. Records are JSON behind a few words for the scripts, for people as
+///   well: `HGET {tenure}:store l:RESOURCE`. History and grants grow for ever, and a server keeps them in memory: some 300
 ///   bytes a transition.
 /// * **Time** is the server's `TIME`, read in the script. When it was set back by at most a second it stands still, and a
 ///   session may end earlier by as much; further back is [`StoreError::ClockWentBack`], until it has caught up or the
@@ -97,8 +98,8 @@ use writer::Writer;
 /// * **A crash of the machine** loses what was not saved: only `appendfsync always` saves before it answers. The identity
 ///   tells of the crash. [`Store::warnings`] names settings that weaken the store.
 /// * A server that runs as a node of a cluster is refused: one server holds a store.
-/// * **Eviction** of a key that is a session's own (`held:SESSION`) is not noticed; waiters are told later then. A server
-///   whose `maxmemory-policy` is one of `allkeys-…` is warned of.
+/// * **Eviction** of the whole `store` cannot be told from a store that is gone. A server whose `maxmemory-policy` is one of
+///   `allkeys-…` is warned of.
 ///
 /// # What an answer means
 ///

@@ -1,6 +1,7 @@
 //! A store in one SQLite file.
 
 mod apply;
+mod blocker;
 mod file;
 mod guard;
 mod import;

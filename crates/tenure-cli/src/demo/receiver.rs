@@ -1,5 +1,7 @@
 //! What stands between a writer and the document, and where the document is.
 
+#[cfg(feature = "s3")]
+mod bucket;
 mod files;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -92,6 +94,8 @@ impl Receiver {
             Some(("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel", _)) => {
                 Box::new(redis::Server::at(address)?)
             }
+            #[cfg(feature = "s3")]
+            Some(("s3", _)) => Box::new(bucket::Prefix::at(address)?),
             _ => {
                 return Err(DemoError::NoSink { why: format!("there is no demo at {}", tenure::sink::shown(address)) });
             }

@@ -24,13 +24,25 @@ pub(super) enum Shelf {
 pub(crate) struct Server {
     /// With its password.
     url: String,
-    /// The parameter that names what belongs together there.
-    parameter: &'static str,
+    /// What names that which belongs together there.
+    named: Named,
+}
+
+/// Where in an address the name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    /// A parameter.
+    By(&'static str),
+    /// The end of the path.
+    Path,
 }
 
 /// What the word for a server that is not an address should have been.
-const SERVERS: [(&str, &str, &str); 2] =
-    [("postgres", "schema", "postgres://USER@HOST/DATABASE"), ("redis", "name", "redis://HOST:PORT")];
+const SERVERS: [(&str, Named, &str); 3] = [
+    ("postgres", Named::By("schema"), "postgres://USER@HOST/DATABASE"),
+    ("redis", Named::By("name"), "redis://HOST:PORT"),
+    ("s3", Named::Path, "s3://BUCKET/PREFIX"),
+];
 
 impl FromStr for Shelf {
     type Err = String;
@@ -41,7 +53,7 @@ impl FromStr for Shelf {
             "files" => return Ok(Self::Files),
             _ => {}
         }
-        for (word, parameter, right) in SERVERS {
+        for (word, named, right) in SERVERS {
             let Some(rest) = text.strip_prefix(word) else { continue };
             if !rest.contains("://") {
                 return Err(format!("which server? write its address, such as {right}"));
@@ -49,14 +61,14 @@ impl FromStr for Shelf {
             let parameters = text.split_once('?').map_or("", |(_, parameters)| parameters);
             for part in parameters.split('&') {
                 let name = part.split('=').next().unwrap_or_default();
-                if [parameter, "create", "id", "rule"].contains(&name) {
+                if matches!(named, Named::By(own) if own == name) || ["create", "id", "rule"].contains(&name) {
                     return Err(format!("leave {name}= out of the address: the demo chooses it"));
                 }
             }
-            return Ok(Self::Server(Server { url: text.to_owned(), parameter }));
+            return Ok(Self::Server(Server { url: text.to_owned(), named }));
         }
         // It may hold a password.
-        Err("it is none of sqlite, files, postgres://…, redis://…".to_owned())
+        Err("it is none of sqlite, files, postgres://…, redis://…, s3://…".to_owned())
     }
 }
 
@@ -79,10 +91,14 @@ impl Receivers {
         match &self.shelf {
             Shelf::Sqlite => format!("sqlite:{}", dir.join("receiver.db").display()),
             Shelf::Files => format!("file:{}", dir.join("receiver").display()),
-            Shelf::Server(Server { url, parameter }) => {
-                let mark = if url.contains('?') { '&' } else { '?' };
-                let scene = scene(what, kind).replace('-', "_");
-                format!("{url}{mark}{parameter}={}_{scene}", self.run)
+            Shelf::Server(Server { url, named }) => {
+                let name = format!("{}_{}", self.run, scene(what, kind).replace('-', "_"));
+                match (named, url.split_once('?')) {
+                    (Named::By(parameter), None) => format!("{url}?{parameter}={name}"),
+                    (Named::By(parameter), Some(_)) => format!("{url}&{parameter}={name}"),
+                    (Named::Path, None) => format!("{}/{name}", url.trim_end_matches('/')),
+                    (Named::Path, Some((place, rest))) => format!("{}/{name}?{rest}", place.trim_end_matches('/')),
+                }
             }
         }
     }

@@ -138,7 +138,7 @@ fn ttl(span: Duration, max: Ttl, latency: Duration) -> Finding {
 
 fn resources(authority: &Authority, record: &AuthorityRecord) -> Result<Vec<Finding>, Problem> {
     let (mut all, mut held) = (0_usize, 0_usize);
-    let (mut unsealed, mut retiring): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut unsealed, mut excused, mut retiring): (Vec<String>, Vec<String>, Vec<String>) = Default::default();
     let mut page: Page<ResourceName> = Page { after: None, limit: 1_000 };
     loop {
         let listed = wait_for(authority.store().leases(page.clone()))?;
@@ -153,6 +153,7 @@ fn resources(authority: &Authority, record: &AuthorityRecord) -> Result<Vec<Find
             if lease.is_granted() && standing == tenure::core::record::Standing::Valid {
                 held += 1;
                 unsealed.extend(without_a_seal(&lease));
+                excused.extend(lease.excused().iter().map(|id| format!("{id} of {}", lease.resource)));
             }
         }
     }
@@ -166,6 +167,13 @@ fn resources(authority: &Authority, record: &AuthorityRecord) -> Result<Vec<Find
             "they accept nothing until the holder seals them; see tenure sinks RESOURCE ls",
         )
     });
+    if !excused.is_empty() {
+        findings.push(Finding::warn(
+            "excuses",
+            format!("{} receiver(s) were excused from what is held: {}", excused.len(), some(&excused)),
+            "each refuses the holder and may accept a former one until it is sealed, which goes on by itself: bring it back",
+        ));
+    }
     if !retiring.is_empty() {
         findings.push(Finding::warn(
             "retirements",
@@ -181,7 +189,7 @@ fn without_a_seal(lease: &LeaseRecord) -> Vec<String> {
     if lease.phase == Phase::Sealing {
         return Vec::new();
     }
-    let open = lease.sinks.iter().filter(|(_, mark)| !mark.sealed);
+    let open = lease.sinks.iter().filter(|(_, mark)| !mark.sealed && !mark.excused);
     open.map(|(id, _)| format!("{id} of {}", lease.resource)).collect()
 }
 

@@ -87,6 +87,8 @@ pub(crate) struct Resource {
 pub(crate) struct Receiver {
     generation: Option<String>,
     sealed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    excused: bool,
 }
 
 /// Whole milliseconds, rounded up: nobody believes for longer.
@@ -165,7 +167,7 @@ impl Resource {
         };
         let receiver = |(id, mark): (&SinkId, &SinkMark)| {
             let generation = mark.bound.as_ref().map(ToString::to_string);
-            (id.to_string(), Receiver { generation, sealed: mark.sealed })
+            (id.to_string(), Receiver { generation, sealed: mark.sealed, excused: mark.excused })
         };
         Self {
             resource: lease.resource.to_string(),
@@ -188,7 +190,10 @@ impl Resource {
         let mut sinks = BTreeMap::new();
         for (id, receiver) in &self.receivers {
             let bound = text::<Generation>("generation", receiver.generation.as_deref())?;
-            sinks.insert(named::<SinkId>("receivers", id)?, SinkMark { bound, sealed: receiver.sealed });
+            sinks.insert(
+                named::<SinkId>("receivers", id)?,
+                SinkMark { bound, sealed: receiver.sealed, excused: receiver.excused },
+            );
         }
         Ok(LeaseRecord {
             resource: named::<ResourceName>("resource", &self.resource)?,

@@ -38,7 +38,7 @@ impl Wish {
     /// Asks for as long as it takes: the command stands still and costs nothing. `None` when it was cancelled.
     pub(super) fn come_back(&self, cancel: &CancellationToken) -> Option<Back> {
         loop {
-            let asked = cancel.run_until_cancelled(self.task.wish(Duration::ZERO).into_future());
+            let asked = cancel.run_until_cancelled(self.task.wish_again().into_future());
             let pause = match wait_for(asked)? {
                 Ok(lease) if self.nobody_else_before(lease.epoch()) => {
                     return Some(Back::Same(lease));

@@ -408,7 +408,8 @@ fn prepare(task: &Task, lease: &Lease, tell: &Sender<Event>) -> Result<Prepared,
         return Err(failed("the watchdog does not take the command's input")(error));
     }
     let (resource, owner, token) = (task.resource.clone(), task.owner.to_string(), lease.token().clone());
-    let report = Report::new(resource, owner, task.plan, token, end_at, began);
+    let mut report = Report::new(resource, owner, task.plan, token, end_at, began);
+    report.excused = lease.excused().iter().map(ToString::to_string).collect();
     Ok(Prepared { link, watchdog, token_file, report })
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Report {
     pub(super) tokens: Vec<Token>,
     pub(super) pid: Option<i32>,
     pub(super) status: Option<Status>,
+    /// The receivers without which the command was started.
+    pub(super) excused: Vec<String>,
     /// Why the right to write was lost.
     pub(super) lost: Option<String>,
     /// Until when the command might run at most, in nanoseconds of CLOCK_BOOTTIME.
@@ -56,6 +58,7 @@ impl Report {
             tokens: vec![token],
             pid: None,
             status: None,
+            excused: Vec::new(),
             lost: None,
             end_at,
             acquired_at: now,
@@ -107,6 +110,7 @@ impl Report {
                 "code": match self.status { Some(Status::Exited(code)) => Some(code), _ => None },
                 "signal": match self.status { Some(Status::Killed(signal)) => Some(signal), _ => None },
             },
+            "excused": self.excused,
             "lost": self.lost,
             "held_ms": in_ms(gone.map(|gone| gone.at)),
             "frozen_ms": millis(self.frozen),

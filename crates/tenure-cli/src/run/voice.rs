@@ -3,11 +3,24 @@
 
 use super::report::say;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+
+/// A voice that ends with another one.
+#[derive(Clone, Debug)]
+pub(super) struct Whisper(Weak<Sender<String>>);
+
+impl Whisper {
+    pub(super) fn say(&self, text: String) {
+        if let Some(tell) = self.0.upgrade() {
+            let _ = tell.send(text);
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Voice {
-    tell: Option<Sender<String>>,
+    tell: Option<Arc<Sender<String>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -19,7 +32,7 @@ impl Voice {
                 say(&text);
             }
         });
-        Self { tell: Some(tell), thread: thread.ok() }
+        Self { tell: Some(Arc::new(tell)), thread: thread.ok() }
     }
 
     pub(super) fn say(&self, text: impl Into<String>) {
@@ -27,6 +40,11 @@ impl Voice {
             // Without a thread nothing is said, and nothing is lost by that.
             let _ = tell.send(text.into());
         }
+    }
+
+    /// The same for whoever may outlive it: after the end it says nothing, and holds nothing up.
+    pub(super) fn whisper(&self) -> Whisper {
+        Whisper(self.tell.as_ref().map_or_else(Weak::new, Arc::downgrade))
     }
 
     /// Waits until everything was said: at the end, when nothing is held any more.

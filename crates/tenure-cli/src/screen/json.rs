@@ -68,11 +68,13 @@ pub(crate) fn session(seen: &Seen<'_>, now: &Now) -> Value {
 
 /// The enrolled receivers.
 pub(crate) fn receivers(lease: &LeaseRecord) -> Value {
+    let excused = lease.excused();
     let receiver = |(id, mark): (&tenure::core::SinkId, &tenure::core::record::SinkMark)| {
         json!({
             "id": id.as_str(),
             "generation": mark.bound.as_ref().map(tenure::core::Generation::as_str),
             "sealed": mark.sealed,
+            "excused": excused.contains(id),
         })
     };
     lease.sinks.iter().map(receiver).collect()

@@ -85,6 +85,7 @@ impl Row<'_> {
     /// What the authority knows.
     fn sealed(&self, lease: &LeaseRecord) -> (&'static str, Tint) {
         match (lease.is_granted(), self.mark.sealed, &self.mark.bound) {
+            (true, false, _) if self.mark.excused => ("excused", Tint::Bad),
             (false, _, _) => ("-", Tint::Faint),
             (true, true, _) => ("sealed", Tint::Good),
             (true, false, Some(_)) => ("bound", Tint::Warn),
@@ -136,6 +137,7 @@ impl Row<'_> {
             "id": self.id.as_str(),
             "bound": self.mark.bound.as_ref().map(|generation| generation.as_str()),
             "sealed": lease.is_granted() && self.mark.sealed,
+            "excused": lease.is_granted() && self.mark.excused,
             "agreement": self.agreement(lease),
             "there": there.map(|there| json!({
                 "generation": there.generation.as_str(),

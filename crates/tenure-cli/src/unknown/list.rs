@@ -62,7 +62,7 @@ const COLUMNS: [Column; 8] = [
 
 impl Args {
     pub(super) fn run(&self) -> Result<Exit, Problem> {
-        self.access.setup()?;
+        self.access.who()?;
         let places = self.ledgers.open()?;
         let now = WallTime::now();
         let mut list = List { out: Out::new(), table: Table::new(width(), &COLUMNS), begun: false, json: self.json };

@@ -6,9 +6,10 @@ use crate::reason;
 use crate::screen::{Out, clean};
 use serde_json::json;
 use tenure::blocking::wait_for;
-use tenure::core::operation::Attempt;
-use tenure::core::{Epoch, OperationId, Outcome, Reason, ResourceName};
-use tenure::sink::ledger::{Decision, Refused};
+use tenure::core::ledger::Unheard;
+use tenure::core::operation::{Attempt, Illegal};
+use tenure::core::{Actor, Epoch, OperationId, Outcome, Reason, ResourceName};
+use tenure::sink::ledger::{AttemptRecord, Decision, Refused};
 
 /// Say what became of a call that nobody knew about. It is final, and the ledger keeps who said it and why.
 ///
@@ -72,14 +73,14 @@ Exit status:
 
 impl Args {
     pub(super) fn run(&self) -> Result<Exit, Problem> {
-        let actor = self.access.setup()?.actor()?;
+        let actor = Actor::new(self.access.who()?.to_string())?;
         let places = self.ledgers.open()?;
         let mut found = find(&places, &self.operation, self.resource.as_ref())?;
         found.retain(|one| self.epoch.is_none_or(|only| one.attempt.key.epoch == only));
         let one = self.choose(&found)?.ok_or_else(|| nothing_of(&self.operation, &places))?;
         let decision = if self.answer.applied { Decision::Applied(self.outcome.clone()) } else { Decision::NotApplied };
         let decided = wait_for(one.place.ledger.decide(&one.attempt.key, &decision, &actor, &self.reason))?;
-        let state = decided.map_err(|refused| self.refusal(one, &refused))?;
+        let state = decided.map_err(|refused| refusal(&one.attempt, &refused))?;
         let was_known = one.attempt.state == state;
         if self.json {
             let (by, why) = (actor.as_str(), self.reason.as_str());
@@ -96,11 +97,11 @@ impl Args {
             return Ok(Exit::Success);
         }
         let (operation, resource) = (clean(self.operation.as_str()), clean(one.attempt.key.resource.as_str()));
-        let what = match (state, was_known) {
-            (Attempt::NotApplied, false) => "not applied; it may run again under the next epoch",
-            (Attempt::NotApplied, true) => "not applied, as it was said before",
-            (_, false) => "applied; it is not made again",
-            (_, true) => "applied, as it was known before",
+        let what = match (state.may_run_again(), was_known) {
+            (true, false) => "not applied; it may run again under the next epoch",
+            (true, true) => "not applied, as it was known before",
+            (false, false) => "applied; it is not made again",
+            (false, true) => "applied, as it was known before",
         };
         let line = format!("{operation} of {resource}, epoch {}: {what}.", one.attempt.key.epoch);
         Out::new().line(&line)?;
@@ -125,18 +126,18 @@ impl Args {
         }
         Ok(unknown.first().copied().or(found.last()))
     }
-
-    fn refusal(&self, one: &Found<'_>, refused: &Refused) -> Problem {
-        let key = &one.attempt.key;
-        let exit = match one.attempt.state {
-            Attempt::Intent | Attempt::Sent => Exit::NotAcquired,
-            _ => Exit::Conflict,
-        };
-        let who = one.attempt.decided_by.as_ref().map(|by| format!(", as {by} has said")).unwrap_or_default();
-        let is = one.attempt.state.name();
-        if exit == Exit::Conflict {
-            return Problem::new(exit, format_args!("{key} is {is}{who}: that is final, and nothing was changed"));
-        }
-        Problem::new(exit, format_args!("{key} was left as it is: {refused}"))
-    }
 }
+
+/// What the ledger did not take. Since the attempt was read, somebody else may have spoken: how it stands, the ledger says.
+fn refusal(read: &AttemptRecord, refused: &Refused) -> Problem {
+    let key = &read.key;
+    let Refused::Unheard(Unheard::Illegal(Illegal { state, .. })) = refused else {
+        return Problem::new(Exit::NotAcquired, format_args!("{key} was left as it is: {refused}"));
+    };
+    let by = read.decided_by.as_ref().filter(|_| read.state == *state);
+    let who = by.map(|by| format!(", as {by} has said")).unwrap_or_default();
+    Problem::new(Exit::Conflict, format_args!("{key} is {}{who}: that is final, and nothing was changed", state.name()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,7 @@ Exit status:
 
 impl Args {
     pub(super) fn run(&self) -> Result<Exit, Problem> {
-        self.access.setup()?;
+        self.access.who()?;
         let places = self.ledgers.open()?;
         let found = find(&places, &self.operation, self.resource.as_ref())?;
         if found.is_empty() {

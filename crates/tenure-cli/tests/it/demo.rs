@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tenure_servers::postgres::psql;
-use tenure_servers::{Postgres, Redis};
+use tenure_servers::{Postgres, Redis, S3};
 
 fn tenure(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tenure")).args(args).output().expect("the command can be started")
@@ -70,6 +70,20 @@ fn redis_shows_the_same_rows_says_that_it_may_lose_them_and_is_left_as_it_was() 
     let output = tenure(&["demo", "--sink", &redis.url()]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("may lose: a failover may lose the newest writes"), "{text}");
+}
+
+#[test]
+fn a_bucket_shows_the_same_rows_and_is_left_as_it_was() {
+    let s3 = S3::shared();
+    let url = format!("s3://{}/{}?endpoint={}", s3.bucket(), s3.prefix(), s3.endpoint());
+    let demo = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.args(["demo", "--sink", &url]).args(args).envs(s3.credentials()).output().unwrap()
+    };
+    assert_eq!(shown(&demo(&["--json"])), expected());
+    // What a demo leaves behind it says.
+    let output = demo(&[]);
+    assert!(output.status.success() && !stderr(&output).contains("left behind"), "{}", stderr(&output));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `tenure run` as it is typed: real commands, real groups, real signals.
 
+mod excuse;
 mod field;
 mod freeze;
 mod hostile;

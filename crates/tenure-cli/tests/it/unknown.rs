@@ -7,7 +7,7 @@ use tenure::blocking::wait_for;
 use tenure::core::fence::Rule;
 use tenure::core::operation::Attempt;
 use tenure::core::{Epoch, GrantId, OperationId, ResourceName, Token};
-use tenure::sink::ledger::{Intended, Intent};
+use tenure::sink::ledger::{Intended, Intent, NoEffect};
 use tenure::sink::{Sink, SqliteLedger, SqliteSink, digest_of};
 
 fn token(resource: &str, epoch: u64) -> Token {
@@ -27,6 +27,7 @@ enum Says {
     Sent,
     NoAnswer,
     Done,
+    Refused,
 }
 
 fn call(site: &Site, token: &Token, name: &str, says: Says) {
@@ -50,6 +51,9 @@ fn call(site: &Site, token: &Token, name: &str, says: Says) {
     let told = match says {
         Says::NoAnswer => SqliteLedger.unknown(&tx, token, &operation, &"no answer within 30 s".parse().unwrap()),
         Says::Done => SqliteLedger.done(&tx, token, &operation, &"charge 1".parse().unwrap()),
+        Says::Refused => {
+            SqliteLedger.failed(&tx, token, &operation, NoEffect::Refused, &"the card is over".parse().unwrap())
+        }
         Says::Sent | Says::Intended => return,
     };
     assert!(told.unwrap().is_ok());
@@ -123,6 +127,18 @@ fn a_receiver_that_keeps_no_ledger_is_named() {
     assert!(!site.path("missing.db").exists());
 }
 
+/// A ledger is no authority's: where no folder for one could be made, nothing was shown and nothing decided.
+#[test]
+fn no_authority_is_needed() {
+    let site = Site::new();
+    let book = book(&site);
+    for words in [&["ls"][..], &["show", "lost"], &["resolve", "lost", "--applied", "--reason", "x"]] {
+        let mut command = site.command(&[&["unknown"], words, &["--sink", &book]].concat());
+        command.env_remove("TENURE_AUTHORITY").env_remove("XDG_STATE_HOME").env("HOME", "/proc/nobody");
+        Said::of(command.output().unwrap()).ended(0).with(&["lost"]);
+    }
+}
+
 #[test]
 fn show_says_whose_it_is_what_is_known_and_what_to_do() {
     let site = Site::new();
@@ -194,6 +210,17 @@ fn a_person_decides_what_is_unknown_and_nothing_else() {
     unknown(&site, &["resolve", "lost", "--not-applied", "--outcome", "x", "--reason", "x"], &book).ended(64);
     let listed = unknown(&site, &["ls", "--json"], &book).ended(0).whole_json();
     assert_eq!(listed["attempts"][0]["state"], Attempt::Unknown.name());
+}
+
+/// A call that had failed was called applied when a person said that it was not: what is over was thought to be done.
+#[test]
+fn what_has_failed_is_not_called_applied() {
+    let site = Site::new();
+    let book = book(&site);
+    call(&site, &token("orders", 1), "refused", Says::Refused);
+    let resolve = |answer: &str| unknown(&site, &["resolve", "refused", answer, "--reason", "x"], &book);
+    resolve("--not-applied").ended(0).with(&["refused of orders, epoch 1: not applied, as it was known before."]);
+    resolve("--applied").ended(65).with(&["is failed", "final"]);
 }
 
 #[test]

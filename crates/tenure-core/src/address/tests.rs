@@ -39,6 +39,21 @@ fn values_are_spans_and_flags() {
 }
 
 #[test]
+fn what_stands_for_a_port_and_is_none_is_not_shown() {
+    for (place, shown) in [
+        ("redis://app:secret", "redis://app"),
+        ("redis://:secret/0", "redis://"),
+        ("etcd://e1:2379,e2:2379", "etcd://e1:2379,e2:2379"),
+        ("redis://[::1]:6379/0", "redis://[::1]:6379/0"),
+        ("redis://host/0", "redis://host/0"),
+        ("s3:bucket", "s3:bucket"),
+        ("nonsense", "nonsense"),
+    ] {
+        assert_eq!(without_stray_password(place), shown);
+    }
+}
+
+#[test]
 fn what_was_escaped_is_read_back() {
     for text in ["", "/srv/out", "50% what? & more", "two\nlines", "größe", "%3F", "a\u{85}b"] {
         assert_eq!(plain(&escaped(text)).as_deref(), Ok(text));

@@ -88,6 +88,9 @@ pub struct Granted {
     pub announced: bool,
     /// The enrolled sinks, all of which must be sealed.
     pub sinks: BTreeSet<SinkId>,
+    /// Those of them that are not marked as sealed: once it is announced, the ones that were excused and those that are to
+    /// be sealed again.
+    pub unsealed: BTreeSet<SinkId>,
 }
 
 impl Granted {
@@ -96,6 +99,7 @@ impl Granted {
             token: lease.token(),
             announced: matches!(lease.phase, crate::record::Phase::Held),
             sinks: lease.sinks.keys().cloned().collect(),
+            unsealed: lease.sinks.iter().filter(|(_, mark)| !mark.sealed).map(|(sink, _)| sink.clone()).collect(),
         }
     }
 }

@@ -149,7 +149,7 @@ fn bind(
             return Decision::refuse(Refusal::NotEnrolled { sink: sink.clone() });
         };
         if mark.bound.as_ref() != Some(generation) {
-            *mark = SinkMark { bound: Some(generation.clone()), sealed: false };
+            *mark = SinkMark { bound: Some(generation.clone()), sealed: false, ..*mark };
         }
     }
     // Confirmed even when nothing changes, and by a swap all the same: the session must be Live *now*, not when it was
@@ -172,14 +172,18 @@ fn sealed(
     for (sink, generation) in generations {
         match after.sinks.get_mut(sink) {
             None => return Decision::refuse(Refusal::NotEnrolled { sink: sink.clone() }),
-            Some(mark) if mark.bound.as_ref() == Some(generation) => mark.sealed = true,
+            Some(mark) if mark.bound.as_ref() == Some(generation) => (mark.sealed, mark.excused) = (true, false),
             Some(_) => return Decision::refuse(Refusal::NotBound { sink: sink.clone() }),
         }
     }
     if after == *lease {
         return Decision::answer(Ok(Reply::Marked));
     }
-    let transition = lease_transition(&after, Event::Sealed, now);
+    let back: BTreeSet<_> = lease.excused().difference(&after.excused()).cloned().collect();
+    let transition = Transition {
+        why: if back.is_empty() { None } else { reason(&format_args!("not excused any more: {}", names(&back))) },
+        ..lease_transition(&after, Event::Sealed, now)
+    };
     Decision::swap(Swap { change: Change::Lease(after), relies_on: None, transition }, Reply::Marked)
 }
 
@@ -201,8 +205,9 @@ fn announce(
     if !waiting.is_empty() {
         return Decision::refuse(Refusal::NotAnnounced { waiting });
     }
-    let after = LeaseRecord { phase: Phase::Held, ..lease.clone() };
-    let without: BTreeSet<_> = unsealed(lease, &BTreeSet::new());
+    let mut after = LeaseRecord { phase: Phase::Held, ..lease.clone() };
+    after.sinks.values_mut().for_each(|mark| mark.excused = !mark.sealed);
+    let without = after.excused();
     let transition = Transition {
         why: if without.is_empty() { None } else { reason(&format_args!("without {}", names(&without))) },
         ..lease_transition(&after, Event::Announced, now)
@@ -312,7 +317,13 @@ fn unsealed(lease: &LeaseRecord, excused: &BTreeSet<SinkId>) -> BTreeSet<SinkId>
     waiting.map(|(sink, _)| sink.clone()).collect()
 }
 
+/// So many names fit into a reason, however long they are.
+const NAMES_MAX: usize = 100;
+
 fn names(sinks: &BTreeSet<SinkId>) -> alloc::string::String {
-    let names: alloc::vec::Vec<_> = sinks.iter().map(SinkId::as_str).collect();
-    names.join(", ")
+    let names: alloc::vec::Vec<_> = sinks.iter().take(NAMES_MAX).map(SinkId::as_str).collect();
+    match sinks.len().saturating_sub(NAMES_MAX) {
+        0 => names.join(", "),
+        more => alloc::format!("{} and {more} more", names.join(", ")),
+    }
 }

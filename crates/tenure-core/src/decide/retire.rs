@@ -67,7 +67,7 @@ fn reopen_sink(
     let Some(mark) = after.sinks.get_mut(sink) else {
         return Decision::refuse(Refusal::NotEnrolled { sink: sink.clone() });
     };
-    *mark = SinkMark::default();
+    *mark = SinkMark { excused: mark.excused, ..SinkMark::default() };
     // The restore may have brought back what was forgotten.
     if let Phase::Retiring { forgotten, .. } = &mut after.phase {
         forgotten.remove(sink);

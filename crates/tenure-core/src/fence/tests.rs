@@ -39,6 +39,17 @@ fn i3_the_sealed_rule_takes_the_registered_token_and_nothing_else() {
     assert_eq!(judge(&token(2, 20), &generation("h")), Verdict::Unsealed);
 }
 
+/// A row that somebody has damaged is judged like any other: counting on overflowed.
+#[test]
+fn the_largest_number_of_a_seal_is_no_panic() {
+    let g = generation("g");
+    let row = FenceRow { seal_no: u64::MAX, ..sealed(&token(2, 20)) };
+    let sealing = seal(Some(&row), None, &g, &token(3, 30), &g, &BTreeSet::new());
+    assert!(matches!(sealing, Sealing::Seal(FenceRow { seal_no: u64::MAX, .. })), "{sealing:?}");
+    let raised = admit(Rule::HighWater, Some(&row), None, &g, &token(3, 30));
+    assert!(matches!(raised, Admission::Raise(FenceRow { seal_no: u64::MAX, .. })), "{raised:?}");
+}
+
 #[test]
 fn i11_a_sink_without_a_row_accepts_nothing() {
     let g = generation("g");

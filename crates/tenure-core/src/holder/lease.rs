@@ -16,6 +16,7 @@ pub struct HeldLease {
     token: Option<Token>,
     sinks: BTreeMap<SinkId, SinkStep>,
     unknown_sinks: BTreeSet<SinkId>,
+    excusable: BTreeSet<SinkId>,
     to_report: Option<SinkRefusal>,
     may_stand: bool,
 }
@@ -50,7 +51,9 @@ enum SinkStep {
     Done,
 }
 
-/// What the driver must do for a lease. Steps that are handed out together may run at the same time.
+/// What the driver must do for a lease. Steps that are handed out together may run at the same time, and none waits for
+/// another sink; whoever drives it may hold a [`Bind`](Self::Bind) or a [`Mark`](Self::Mark) back for a moment, so that one
+/// takes the sinks that come soon along.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeaseStep {
     /// Ask the authority for the resource.
@@ -80,7 +83,10 @@ pub enum LeaseStep {
     /// Report the seals to the authority.
     Mark(BTreeMap<SinkId, Generation>),
     /// Have the takeover announced.
-    Announce,
+    Announce {
+        /// The sinks without which it is announced, by the holder's policy; the record and the history name them.
+        excused: BTreeSet<SinkId>,
+    },
     /// Report a sink's refusal, so that the next epoch is above it.
     Report(SinkRefusal),
     /// Give the grant up.
@@ -133,17 +139,23 @@ impl HeldLease {
             token: None,
             sinks: BTreeMap::new(),
             unknown_sinks: BTreeSet::new(),
+            excusable: BTreeSet::new(),
             to_report: None,
             may_stand: true,
         }
     }
 
-    /// A lease that is held and announced, taken up again: to seal a sink anew, to release or to complete.
+    /// A lease that is held and announced, taken up again: to seal the sinks that are `unsealed`, to release or to complete.
     #[must_use]
-    pub fn held(token: Token, sinks: &BTreeSet<SinkId>, adapters: BTreeSet<SinkId>) -> Self {
+    pub fn held(
+        token: Token,
+        sinks: &BTreeSet<SinkId>,
+        unsealed: &BTreeSet<SinkId>,
+        adapters: BTreeSet<SinkId>,
+    ) -> Self {
         Self {
             phase: LeasePhase::Held,
-            sinks: sinks.iter().map(|sink| (sink.clone(), SinkStep::Done)).collect(),
+            sinks: steps_of(sinks, unsealed),
             token: Some(token.clone()),
             ..Self::new(token.resource, token.grant, adapters)
         }
@@ -193,15 +205,31 @@ impl HeldLease {
                 SinkStep::Done => {}
             }
         }
-        // One swap for all: reports wait until no sink is left at an earlier step.
-        if steps.is_empty() && !to_bind.is_empty() {
+        // What is sealed is marked first: an announcement would excuse it for nothing.
+        let announces = to_mark.is_empty() && self.phase == LeasePhase::Sealing;
+        if !to_bind.is_empty() {
             steps.push(LeaseStep::Bind(to_bind));
-        } else if steps.is_empty() && !to_mark.is_empty() {
+        }
+        if !to_mark.is_empty() {
             steps.push(LeaseStep::Mark(to_mark));
-        } else if steps.is_empty() && self.phase == LeasePhase::Sealing {
-            steps.push(LeaseStep::Announce);
+        }
+        let excused = self.unsealed_sinks();
+        if announces && excused.is_subset(&self.excusable) {
+            steps.push(LeaseStep::Announce { excused });
         }
         steps
+    }
+
+    /// From now on the takeover may be announced without these sinks, if they are all that is missing. Until one of them is
+    /// sealed, this holder is refused there, and a former one may still be accepted; its sealing goes on.
+    pub fn excuse(&mut self, sinks: BTreeSet<SinkId>) {
+        self.excusable = sinks;
+    }
+
+    /// Whether the takeover may be announced without it, as things stand.
+    #[must_use]
+    pub fn may_excuse(&self, sink: &SinkId) -> bool {
+        self.excusable.contains(sink)
     }
 
     /// Takes the grant. One with another id than was asked for belongs to an earlier request of this process, which may
@@ -210,12 +238,11 @@ impl HeldLease {
         if self.phase != LeasePhase::Acquiring || granted.token.grant != self.grant {
             return;
         }
-        self.sinks = granted.sinks.into_iter().map(|sink| (sink, SinkStep::Describe)).collect();
-        // A lost answer that comes again may find the takeover announced; the sinks hold the seals, so nothing is sent twice.
+        // A lost answer that comes again may find the takeover announced. The sinks that are marked hold the seals, and nothing
+        // is sent to them twice; the others were excused, or are to be sealed anew. Before the announcement all are described:
+        // what one of them remembers must be enrolled.
+        self.sinks = steps_of(&granted.sinks, if granted.announced { &granted.unsealed } else { &granted.sinks });
         self.phase = if granted.announced { LeasePhase::Held } else { LeasePhase::Sealing };
-        if granted.announced {
-            self.sinks.values_mut().for_each(|step| *step = SinkStep::Done);
-        }
         self.token = Some(granted.token);
     }
 
@@ -227,12 +254,18 @@ impl HeldLease {
         }
     }
 
-    /// The sinks are enrolled at the authority.
+    /// The sinks are enrolled at the authority. Before the announcement, those that were sealed without knowing of them are
+    /// sealed once more: whichever of them is asked after a restore of the authority, it names them all.
     pub fn handle_enrolled(&mut self, enrolled: &BTreeSet<SinkId>) {
         for sink in enrolled {
-            if self.unknown_sinks.remove(sink) {
-                self.sinks.insert(sink.clone(), SinkStep::Describe);
+            if !self.unknown_sinks.remove(sink) {
+                continue;
             }
+            if self.phase == LeasePhase::Sealing {
+                let sealed = |step: &&mut SinkStep| !matches!(step, SinkStep::Describe | SinkStep::Bind(_));
+                self.sinks.values_mut().filter(sealed).for_each(|step| *step = SinkStep::Describe);
+            }
+            self.sinks.insert(sink.clone(), SinkStep::Describe);
         }
     }
 
@@ -382,10 +415,23 @@ impl HeldLease {
         self.sinks.iter().filter(|(_, step)| **step == SinkStep::Done).map(|(sink, _)| sink.clone()).collect()
     }
 
-    /// Whether it may write.
+    /// The sinks at which it is not, or not for certain: those that the takeover was announced without, and those that are to
+    /// be sealed again.
+    #[must_use]
+    pub fn unsealed_sinks(&self) -> BTreeSet<SinkId> {
+        self.sinks.iter().filter(|(_, step)| **step != SinkStep::Done).map(|(sink, _)| sink.clone()).collect()
+    }
+
+    /// Whether it may write, where it is sealed.
     #[must_use]
     pub const fn may_write(&self) -> bool {
         matches!(self.phase, LeasePhase::Held)
+    }
+
+    /// Whether it may write at this sink, one that is sealed: at one that the takeover was announced without it is refused.
+    #[must_use]
+    pub fn may_write_to(&self, sink: &SinkId) -> bool {
+        self.may_write() && self.sinks.get(sink) == Some(&SinkStep::Done)
     }
 
     /// The id of the request and of the grant.
@@ -393,6 +439,11 @@ impl HeldLease {
     pub const fn grant(&self) -> GrantId {
         self.grant
     }
+}
+
+fn steps_of(sinks: &BTreeSet<SinkId>, unsealed: &BTreeSet<SinkId>) -> BTreeMap<SinkId, SinkStep> {
+    let step = |sink: &SinkId| if unsealed.contains(sink) { SinkStep::Describe } else { SinkStep::Done };
+    sinks.iter().map(|sink| (sink.clone(), step(sink))).collect()
 }
 
 #[cfg(test)]

@@ -67,6 +67,9 @@ pub struct SinkMark {
     pub bound: Option<Generation>,
     /// Whether the grant is registered there, in that generation.
     pub sealed: bool,
+    /// Whether the takeover was announced without it, by the holder's policy. Until it is sealed, the holder is refused
+    /// there, and a former one may still be accepted.
+    pub excused: bool,
 }
 
 impl LeaseRecord {
@@ -86,6 +89,13 @@ impl LeaseRecord {
     #[must_use]
     pub fn is_current(&self, token: &Token) -> bool {
         self.is_granted() && self.epoch == token.epoch && self.grant == token.grant
+    }
+
+    /// The sinks without which the takeover was announced, and which are not sealed yet.
+    #[must_use]
+    pub fn excused(&self) -> BTreeSet<SinkId> {
+        let excused = self.sinks.iter().filter(|(_, mark)| self.is_granted() && mark.excused && !mark.sealed);
+        excused.map(|(sink, _)| sink.clone()).collect()
     }
 
     /// The record in another store than the one that has granted, where none of its sessions is: no grant stands, the

@@ -123,6 +123,15 @@ impl SessionRecord {
         }
     }
 
+    /// When it was ended; `None` while nobody has.
+    #[must_use]
+    pub const fn ended_at(&self) -> Option<Instant<AuthorityClock>> {
+        match self.state {
+            SessionState::Ended { at, .. } => Some(at),
+            SessionState::Live => None,
+        }
+    }
+
     /// The record after its end.
     #[must_use]
     pub fn ended(&self, why: EndReason, at: Instant<AuthorityClock>) -> Self {

@@ -189,7 +189,7 @@ proptest! {
                     Change::Lease(after) => {
                         let former = before.lease(&after.resource);
                         if let Request::Announce { excused, .. } = &request {
-                            let sealed = after.sinks.iter().all(|(sink, mark)| mark.sealed || excused.contains(sink));
+                            let sealed = invariants::announced_means_sealed(after, excused);
                             prop_assert!(sealed, "announced without {:?}", after.sinks);
                         }
                         prop_assert!(former.is_none_or(|former| invariants::leases_move_one_way(former, after)),

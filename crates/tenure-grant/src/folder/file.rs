@@ -183,7 +183,11 @@ pub(super) fn create(folder: &Path, stored: &Stored) -> Result<(), KeyError> {
 /// Puts other content into its place, in one step.
 pub(super) fn replace(folder: &Path, stored: &Stored) -> Result<(), KeyError> {
     let (aside, path) = (aside(folder, stored)?, folder.join(NAME));
-    fs::rename(&aside, &path).map_err(|error| io("replacing", &path, error))?;
+    if let Err(error) = fs::rename(&aside, &path) {
+        // Secrets that nothing uses.
+        let _ = fs::remove_file(&aside);
+        return Err(io("replacing", &path, error));
+    }
     sync(folder)
 }
 
@@ -235,7 +239,8 @@ fn check_folder(folder: &Path) -> Result<(), KeyError> {
 }
 
 fn sync(folder: &Path) -> Result<(), KeyError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| io("saving", folder, error))
+    let saved = File::open(folder).and_then(|folder| folder.sync_all());
+    saved.map_err(|error| io("the change was made, but saving it in", folder, error))
 }
 
 fn io(doing: &'static str, path: &Path, error: std::io::Error) -> KeyError {

@@ -128,6 +128,21 @@ fn two_do_not_change_the_keys_at_once() {
     keys.folder().rotate().unwrap();
 }
 
+/// A change that failed at its last step left the new private keys beside the old ones, for ever.
+#[test]
+fn a_change_that_fails_leaves_no_secrets_behind() {
+    let keys = Keys::new();
+    keys.folder().list().unwrap();
+    let stored = keys.folder().load().unwrap();
+    fs::remove_file(keys.folder().file()).unwrap();
+    // What no rename replaces.
+    fs::create_dir(keys.folder().file()).unwrap();
+    let error = super::file::replace(keys.folder().path(), &stored).unwrap_err().to_string();
+    assert!(error.contains("replacing"), "{error}");
+    let left: Vec<_> = fs::read_dir(keys.folder().path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["keys.json"]);
+}
+
 #[test]
 fn a_damaged_file_is_named_and_left_and_its_message_holds_no_secret() {
     let keys = Keys::new();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Barrier;
 use std::thread;
 use tenure_core::Verdict;
-use tenure_core::fence::Sealing;
+use tenure_core::fence::{Rule, Sealing};
 
 pub(super) const SEALED: &[Clause] = &[
     ("I10: a seal does not pass an open transaction", a_seal_does_not_pass),
@@ -28,6 +28,7 @@ fn a_seal_does_not_pass(world: &World) {
             assert!(!matches!(finished, Ok(Verdict::Written)), "the seal has passed an open transaction");
             assert_eq!(world.sut.value(&old.resource), None);
             assert!(ended, "the sink says that it cannot end a stopped writer's transaction, but it did");
+            world.has_granted(&new);
         }
         Err(error) => {
             assert!(!ended, "the sink says that a seal gets past a stopped writer, but: {error}");
@@ -75,7 +76,9 @@ fn nothing_older_lands(world: &World) {
         let sealed = world.sut.value(&old.resource);
         for writer in writers {
             let (verdict, written) = writer.join().unwrap_or_else(|_| unreachable!("a writer panicked"));
-            assert_eq!(verdict, stale(&old, &new));
+            // An authority beside the sink is first to say so: its record has moved on before the seal.
+            let over = world.rule == Rule::Held && matches!(verdict, Verdict::Over(_));
+            assert!(over || verdict == stale(&old, &new), "{verdict:?}");
             assert!(written > 0, "the writers never wrote before the seal");
         }
         assert_eq!(world.sut.value(&old.resource), sealed, "an older write landed after the seal had returned");

@@ -37,7 +37,7 @@ fn all(world: &World, piece: usize) -> BTreeMap<ResourceName, FenceRow> {
 /// Registers the token: by a seal, or by its first write.
 fn register(world: &World, token: &Token) {
     match world.rule {
-        Rule::Sealed => {
+        Rule::Sealed | Rule::Held => {
             let generation = world.describe(&token.resource).generation;
             let sealing = world.seal_in(token, &generation, &sinks(&["a", "b"]));
             assert!(matches!(sealing, Sealing::Seal(_)), "{sealing:?}");

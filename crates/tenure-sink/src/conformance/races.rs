@@ -45,7 +45,7 @@ fn the_newest_stands_last(world: &World) {
                 let mine_token = token(epoch);
                 start.wait();
                 for _ in 0..5 {
-                    if mine.rule == tenure_core::fence::Rule::Sealed {
+                    if mine.rule.is_sealed() {
                         // A refused seal is a race lost; the write says so as well.
                         let _ = mine.seal(&mine_token);
                     }

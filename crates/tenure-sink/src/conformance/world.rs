@@ -1,6 +1,6 @@
 //! What the clauses share: names, tokens, and the steps that a holder takes.
 
-use super::SinkUnderTest;
+use super::{SetAuthority, SinkUnderTest};
 use crate::{Description, SinkError};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -29,7 +29,7 @@ impl World {
     /// Does what a takeover does at this sink before it is announced: seals, where the rule has seals.
     #[track_caller]
     pub(super) fn grant(&self, token: &Token) {
-        if self.rule == Rule::Sealed {
+        if self.rule.is_sealed() {
             let sealing = self.seal(token);
             assert!(matches!(sealing, Sealing::Seal(_)), "{token} was not sealed: {sealing:?}");
         }
@@ -40,9 +40,23 @@ impl World {
         self.seal_in(token, &self.describe(&token.resource).generation, &BTreeSet::new())
     }
 
+    /// A seal comes after the grant, which an authority in the same database has written down.
     #[track_caller]
     pub(super) fn seal_in(&self, token: &Token, generation: &Generation, enrolled: &BTreeSet<SinkId>) -> Sealing {
+        self.has_granted(token);
         patiently(|| answered(self.sut.sink().seal(token, generation, enrolled)))
+    }
+
+    #[track_caller]
+    pub(super) fn has_granted(&self, token: &Token) {
+        if self.rule == Rule::Held {
+            patiently(|| self.authority().grants(token));
+        }
+    }
+
+    /// The authority in the sink's own database.
+    pub(super) fn authority(&self) -> &dyn SetAuthority {
+        self.sut.authority().unwrap_or_else(|| unreachable!("a sink under the rule held has an authority beside it"))
     }
 
     #[track_caller]

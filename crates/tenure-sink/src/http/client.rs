@@ -166,6 +166,7 @@ impl Settings {
         let place = self.place.clone();
         match problem.kind {
             Kind::Busy => SinkError::Busy { place, waited: problem.waited.unwrap_or_default() },
+            Kind::Unreachable => SinkError::Unreachable { place, why: problem.detail },
             Kind::TokenRequired | Kind::Unverified | Kind::Elsewhere => {
                 SinkError::Unverified { place, why: problem.detail }
             }
@@ -277,7 +278,7 @@ impl Sink for HttpSink {
 }
 
 fn rule_of(name: &str) -> Option<Rule> {
-    [Rule::Sealed, Rule::HighWater].into_iter().find(|rule| rule.name() == name)
+    Rule::ALL.into_iter().find(|rule| rule.name() == name)
 }
 
 fn asked(token: &Token, generation: &Generation, enrolled: &BTreeSet<SinkId>) -> Seal {

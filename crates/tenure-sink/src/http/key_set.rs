@@ -27,7 +27,10 @@ impl KeySet {
 
     fn answer(&self, method: &Method) -> Result<Response<String>, Problem> {
         if !matches!(*method, Method::GET | Method::HEAD) {
-            return Err(Problem::new(Kind::Method, format!("{method} is not for public keys, which are only read")));
+            return Err(Problem::new(
+                Kind::Method,
+                format!("{method} is not for public keys, which are read with GET"),
+            ));
         }
         let keys = self.folder.public_keys().map_err(|error| Problem::new(Kind::Failed, error.to_string()))?;
         let mut response = Response::new(keys.to_json());

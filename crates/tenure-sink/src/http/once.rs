@@ -6,6 +6,7 @@ use super::problem::{Kind, Problem};
 use crate::{Answer, Lookup, SinkError, digest_of};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Limited};
@@ -63,10 +64,11 @@ pub trait Journal: Send + Sync + 'static {
 ///
 /// * An operation whose token is stale, or not sealed here, is not begun.
 /// * An operation is begun once. That it was begun is durable before the handler runs.
-/// * One that has ended is answered with its first response again, under `Tenure-Replay: true`, whoever asks.
+/// * One that has ended is answered with its first response again, under `Tenure-Replay: true`, whoever asks: status,
+///   `Content-Type`, and the body when it is a text of at most 8 KiB. A longer one, and other headers, are not kept.
 /// * One that was begun, and of which no outcome is known, is answered as `unknown` and never run again by itself: after a
-///   crash, after a client that went away while it ran, after a response with a status of 500 or above, and when the
-///   takeover came first.
+///   crash, after a client that went away while it ran, after a response with a status of 500 or above or that broke off, and
+///   when the takeover came first.
 ///
 /// A handler that has done nothing says so with a status of 400 to 499, which is kept as the outcome.
 #[derive(Clone)]
@@ -162,19 +164,19 @@ impl Once {
 }
 
 impl Kept {
-    async fn of<B>(response: Response<B>) -> (Self, Response<Bytes>)
+    /// Reads a response whole. One that breaks off does not say what was done.
+    async fn of<B>(response: Response<B>) -> Result<(Self, Response<Bytes>), Box<dyn Error + Send + Sync>>
     where
         B: Body,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (parts, body) = response.into_parts();
-        // A body that breaks off is the handler's own failure; what was done is done.
-        let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let bytes = body.collect().await.map_err(Into::<Box<dyn Error + Send + Sync>>::into)?.to_bytes();
         // Written as JSON a text may become six times as long.
         let text = std::str::from_utf8(&bytes).ok().filter(|text| text.len() <= TEXT_BYTES_MAX / 8);
         let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).map(str::to_owned);
         let kept = Self { status: parts.status.as_u16(), kind, body: text.map(str::to_owned) };
-        (kept, Response::from_parts(parts, bytes))
+        Ok((kept, Response::from_parts(parts, bytes)))
     }
 
     fn replay(outcome: &Outcome, epoch: Epoch) -> Result<Response<String>, Problem> {
@@ -223,7 +225,9 @@ where
         }
         Err(error) => return Err(Problem::new(Kind::Malformed, format!("its body broke off: {error}"))),
     };
-    let mut content = format!("{} {}\n", parts.method, parts.uri).into_bytes();
+    // Not the host, which is part of the address under HTTP/2 and has more names than one.
+    let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let mut content = format!("{} {target}\n", parts.method).into_bytes();
     content.extend_from_slice(&body);
     let once = Once { journal, token, operation, begun, digest: digest_of(&content) };
     Ok((once, Request::from_parts(parts, body)))
@@ -265,7 +269,13 @@ where
                 Err(problem) => return Ok(problem.into_response().map(Out::from)),
             }
             let response = inner.call(request.map(In::from)).await?;
-            let (kept, response) = Kept::of(response).await;
+            let (kept, response) = match Kept::of(response).await {
+                Ok(whole) => whole,
+                Err(error) => {
+                    let problem = once.unknown(&format!("its response broke off ({error})"));
+                    return Ok(problem.into_response().map(Out::from));
+                }
+            };
             // It does not know itself what it has done.
             if response.status().is_server_error() {
                 return Ok(response.map(Out::from));

@@ -5,7 +5,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tenure_core::{Epoch, Token, Verdict};
+use tenure_core::{Ending, Epoch, Over, Token, Verdict};
 
 /// What stands in front of each kind's name.
 const URN: &str = "urn:tenure:problem:";
@@ -23,6 +23,8 @@ pub enum Kind {
     Conflict,
     /// The token is not registered here: bind and seal it.
     Unsealed,
+    /// The authority beside the receiver says that the grant is over: this holder has lost.
+    Over,
     /// There is no signed grant.
     TokenRequired,
     /// The signed grant is not good.
@@ -39,6 +41,8 @@ pub enum Kind {
     Unknown,
     /// Another transaction is in the way.
     Busy,
+    /// The receiver's own store did not answer: it may have been done.
+    Unreachable,
     /// The receiver is never sealed.
     NeverSealed,
     /// The operator's secret is missing or wrong.
@@ -52,10 +56,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 18] = [
         Self::Stale,
         Self::Conflict,
         Self::Unsealed,
+        Self::Over,
         Self::TokenRequired,
         Self::Unverified,
         Self::Elsewhere,
@@ -64,6 +69,7 @@ impl Kind {
         Self::TooLarge,
         Self::Unknown,
         Self::Busy,
+        Self::Unreachable,
         Self::NeverSealed,
         Self::OperatorOnly,
         Self::NotFound,
@@ -99,6 +105,7 @@ impl Kind {
                 "The token is not registered here",
                 "Seal this receiver again (Lease::heed), then repeat the request.",
             ),
+            Self::Over => ("over", StatusCode::CONFLICT, "The holder's grant is over", "Stop this worker."),
             Self::TokenRequired => (
                 "token-required",
                 StatusCode::PRECONDITION_REQUIRED,
@@ -137,6 +144,12 @@ impl Kind {
                 "Another transaction is in the way",
                 "Repeat the request after the time in Retry-After.",
             ),
+            Self::Unreachable => (
+                "unreachable",
+                StatusCode::GATEWAY_TIMEOUT,
+                "The receiver's store does not answer",
+                "It may have taken effect: repeat it with the same Idempotency-Key, or look.",
+            ),
             Self::NeverSealed => {
                 ("never-sealed", StatusCode::UNPROCESSABLE_ENTITY, "This receiver is never sealed", "Do not enrol it.")
             }
@@ -148,7 +161,7 @@ impl Kind {
             ),
             Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is nothing here", "Correct the path."),
             Self::Method => {
-                ("method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method", "Use POST; GET at the root.")
+                ("method", StatusCode::METHOD_NOT_ALLOWED, "Not with this method", "Use the method that detail names.")
             }
             Self::Failed => (
                 "failed",
@@ -171,8 +184,10 @@ pub struct Problem {
     pub resource: Option<String>,
     /// The epoch that was shown.
     pub presented: Option<Epoch>,
-    /// The epoch that is registered, or under which the other content stands.
+    /// The epoch that is registered, or under which the other content stands, or of the authority's newest grant.
     pub current: Option<Epoch>,
+    /// Why the grant is over, where it is.
+    pub ending: Option<Ending>,
     /// How long it was waited for what is in the way.
     pub waited: Option<Duration>,
 }
@@ -193,29 +208,39 @@ struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     current_epoch: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    ending: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     waited_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Typed {
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 impl Problem {
     /// A problem of this kind.
     #[must_use]
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), resource: None, presented: None, current: None, waited: None }
+        Self { kind, detail: detail.into(), resource: None, presented: None, current: None, ending: None, waited: None }
     }
 
     /// A verdict that is a refusal; `None` for one under which the effect stands.
     #[must_use]
     pub fn of_verdict(verdict: &Verdict, token: &Token) -> Option<Self> {
-        let (kind, current) = match verdict {
+        let (kind, current, ending) = match verdict {
             Verdict::Written | Verdict::Replay(_) => return None,
-            Verdict::Stale { current, .. } => (Kind::Stale, Some(*current)),
-            Verdict::Conflict { current } => (Kind::Conflict, Some(*current)),
-            Verdict::Unsealed => (Kind::Unsealed, None),
+            Verdict::Stale { current, .. } => (Kind::Stale, Some(*current), None),
+            Verdict::Conflict { current } => (Kind::Conflict, Some(*current), None),
+            Verdict::Unsealed => (Kind::Unsealed, None, None),
+            Verdict::Over(over) => (Kind::Over, over.current, Some(over.why)),
         };
         Some(Self {
             resource: Some(token.resource.to_string()),
             presented: Some(token.epoch),
             current,
+            ending,
             ..Self::new(kind, verdict.to_string())
         })
     }
@@ -224,9 +249,11 @@ impl Problem {
     #[must_use]
     pub fn of_error(error: &SinkError) -> Self {
         let kind = match error {
-            SinkError::Busy { waited, .. } => {
+            SinkError::Busy { waited, .. } | SinkError::HeldBy { waited, .. } => {
                 return Self { waited: Some(*waited), ..Self::new(Kind::Busy, error.to_string()) };
             }
+            // Its message says that nobody knows whether it was carried out.
+            SinkError::Unreachable { .. } => Kind::Unreachable,
             error if error.is_transient() => Kind::Busy,
             SinkError::Unverified { .. } => Kind::Unverified,
             SinkError::NeverSealed { .. } => Kind::NeverSealed,
@@ -235,18 +262,32 @@ impl Problem {
         Self::new(kind, error.to_string())
     }
 
-    /// The verdict that it tells of; `None` when it is about something else.
+    /// The verdict that it tells of; `None` when it is about something else. Whose the newest grant is, and since when one is
+    /// over, stands in `detail` alone.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         match self.kind {
             Kind::Stale => Some(Verdict::Stale { presented: self.presented?, current: self.current? }),
             Kind::Conflict => Some(Verdict::Conflict { current: self.current? }),
             Kind::Unsealed => Some(Verdict::Unsealed),
+            Kind::Over => Some(Verdict::Over(Over {
+                presented: self.presented?,
+                current: self.current,
+                why: self.ending?,
+                holder: None,
+                ago: None,
+            })),
             _ => None,
         }
     }
 
-    /// Reads a response's body; `None` when it is no problem of ours.
+    /// Whether a body is a problem of ours, also of a kind that only a newer program knows.
+    #[must_use]
+    pub fn is_ours(body: &[u8]) -> bool {
+        serde_json::from_slice::<Typed>(body).is_ok_and(|typed| typed.kind.starts_with(URN))
+    }
+
+    /// Reads a response's body; `None` when it is no problem of ours, or of a kind that is not known here.
     #[must_use]
     pub fn parse(body: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(body).ok()?;
@@ -258,6 +299,7 @@ impl Problem {
             resource: document.resource,
             presented: epoch(document.presented_epoch),
             current: epoch(document.current_epoch),
+            ending: document.ending.as_deref().and_then(Ending::from_name),
             waited: document.waited_ms.map(Duration::from_millis),
         })
     }
@@ -275,6 +317,7 @@ impl Problem {
             resource: self.resource,
             presented_epoch: self.presented.map(Epoch::get),
             current_epoch: self.current.map(Epoch::get),
+            ending: self.ending.map(|ending| ending.name().to_owned()),
             waited_ms: self.waited.map(|waited| u64::try_from(waited.as_millis()).unwrap_or(u64::MAX)),
         };
         // Texts and numbers: there is no value that JSON lacks.

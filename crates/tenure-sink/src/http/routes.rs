@@ -58,10 +58,11 @@ impl Routes {
         Self(Arc::new(Inner { sink: SignedOnly::new(sink, verifier), operator: None }))
     }
 
-    /// Opens the operator's routes for who sends this secret as `Authorization: Bearer`. Take 128 random bits or more. An empty
-    /// one opens nothing.
+    /// Opens the operator's routes for who sends this secret as `Authorization: Bearer`. Take 128 random bits or more. White
+    /// space around it does not count, so that a file with the secret alone may end its line; an empty one opens nothing.
     #[must_use]
     pub fn operator(self, secret: &str) -> Self {
+        let secret = secret.trim();
         let operator = (!secret.is_empty()).then(|| digest(secret.as_bytes()));
         let sink = SignedOnly::new(Arc::clone(self.0.sink.get_ref()), self.0.sink.verifier().clone());
         Self(Arc::new(Inner { sink, operator }))
@@ -91,7 +92,8 @@ impl Inner {
             (&Method::GET, "") => return self.about(),
             (&Method::POST, "describe" | "seal" | "forget" | "reopen" | "rows") => {}
             (_, "" | "describe" | "seal" | "forget" | "reopen" | "rows") => {
-                return Err(Problem::new(Kind::Method, format!("{} is not for this path", parts.method)));
+                let right = if path.is_empty() { "GET" } else { "POST" };
+                return Err(Problem::new(Kind::Method, format!("{} is not for this path: use {right}", parts.method)));
             }
             _ => return Err(Problem::new(Kind::NotFound, "a sink has describe, seal, forget, reopen and rows")),
         }

@@ -175,7 +175,8 @@ pub fn answer(verdict: &Verdict, token: &Token) -> Option<Response<String>> {
     Some(response)
 }
 
-/// The response to a fence that could not judge. Nothing was written.
+/// The response to a fence that could not judge. Whether anything was written is said by the problem's kind: after
+/// [`Kind::Unreachable`] and [`Kind::Failed`] nobody knows.
 #[must_use]
 pub fn answer_error(error: &SinkError) -> Response<String> {
     Problem::of_error(error).into_response()

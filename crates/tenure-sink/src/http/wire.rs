@@ -9,7 +9,8 @@ use tenure_core::{Epoch, Generation, GrantId, ResourceName, SinkId};
 /// Raised when a program of before would not understand what is said.
 pub(super) const VERSION: u64 = 1;
 
-/// The most rows of one answer.
+/// The most rows of one answer. Both ends must know the same number, or a full page is taken for the last: another one needs
+/// another [`VERSION`].
 pub(super) const ROWS_MAX: usize = 1_000;
 
 /// Which sink it is.

@@ -61,10 +61,22 @@ pub(super) fn refusal(at: &Where<'_>, said: &Said<'_>) -> SinkError {
         "40001" | "40P01" => SinkError::Repeat { place, why },
         // Two that could not see each other have recorded the same operation.
         "23505" if said.constraint == Some("sink_operation_pkey") => SinkError::Repeat { place, why },
+        // The session's own lock_timeout, and nobody knows who was in the way.
+        "55P03" if said.detail.is_none() => SinkError::Repeat { place, why },
         "55P03" => SinkError::HeldBy {
             place,
             waited: at.waited,
             by: [said.detail, said.hint].into_iter().flatten().collect::<Vec<_>>().join(" "),
+        },
+        "TN107" => SinkError::NoAuthority {
+            place,
+            why: [Some(said.message), said.hint].into_iter().flatten().collect::<Vec<_>>().join(". "),
+        },
+        // What a server does not do in such a transaction; the hint says in which one it does.
+        "0A000" => SinkError::Failed {
+            place,
+            doing: at.doing,
+            why: [Some(&*why), said.hint].into_iter().flatten().collect::<Vec<_>>().join(". "),
         },
         "TN105" => SinkError::NeverSealed { place },
         "25P02" => SinkError::NoTransaction { place },

@@ -77,7 +77,8 @@ impl PostgresFence {
     ///
     /// An admitted token costs one round trip, which locks the fence's row against a seal and does not write it, unless
     /// [`Rule::HighWater`](tenure_core::fence::Rule::HighWater) raises it. While a seal is under way it waits, as long as
-    /// the session's `lock_timeout` lets it.
+    /// the session's `lock_timeout` lets it. Under [`Rule::Held`](tenure_core::fence::Rule::Held) a transaction that is not
+    /// READ COMMITTED is refused with an error: it would not see what the authority says now.
     ///
     /// # Errors
     /// [`SinkError`]: nothing was judged. Roll the transaction back, and repeat it when [`SinkError::is_transient`].
@@ -153,6 +154,9 @@ impl PostgresFence {
     }
 }
 
+/// Why a grant is over, in the order of [`Ended`](super::rows::Ended).
+const ENDING: &str = "(ending).why, (ending).holder, (ending).ago_ms";
+
 /// What an operation that stands means for another one of the same name.
 pub(super) fn replay_or_conflict(found: crate::Found, digest: &Digest) -> Verdict {
     if found.digest == *digest {
@@ -166,7 +170,7 @@ impl Statements {
     fn new(schema: &str) -> Self {
         let find = |claims: bool| {
             format!(
-                "SELECT verdict, current, seal_no, epoch, digest, outcome \
+                "SELECT verdict, current, seal_no, epoch, digest, outcome, {ENDING} \
                  FROM {schema}.judge_operation($1, $2, $3::uuid, $4, {claims})"
             )
         };
@@ -175,7 +179,7 @@ impl Statements {
             rights: format!(
                 "let the sink's owner run: SELECT {schema}.allow(ROLE, 'write'), with the role that writes"
             ),
-            judge: format!("SELECT verdict, current, seal_no FROM {schema}.judge($1, $2, $3::uuid)").into(),
+            judge: format!("SELECT verdict, current, seal_no, {ENDING} FROM {schema}.judge($1, $2, $3::uuid)").into(),
             find: find(false).into(),
             claim: find(true).into(),
             record: format!("SELECT {schema}.record($1, $2, $3, $4, $5, $6)").into(),

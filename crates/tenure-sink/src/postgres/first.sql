@@ -1,10 +1,13 @@
 -- Tables and functions of a sink, first version. {schema} stands for the sink's schema, {rule} for its rule.
 --
--- For people as well: SELECT * FROM {schema}.sink_fence shows whose turn it is, {schema}.sink_operation what was applied,
+-- For people as well: SELECT * FROM {schema}.rows() shows whose turn it is, {schema}.sink_operation what was applied,
 -- {schema}.sink_journal what operators did. An authority's tables may stand in the same schema.
 --
 -- Functions that change the fence, and those that show a grant, are for whoever made the sink: they are taken away from PUBLIC
 -- at the end, and allow gives them to a role. Whoever writes needs USAGE on the schema, and nothing else.
+--
+-- Under the rule held the authority's tables must stand in this schema. Where another role has made them, let it run before:
+-- GRANT CREATE, USAGE ON SCHEMA {schema} TO ROLE; GRANT SELECT ON {schema}.held TO ROLE, with the role that runs this.
 
 CREATE TABLE {schema}.sink_migration (
     number     integer     PRIMARY KEY,
@@ -14,9 +17,10 @@ CREATE TABLE {schema}.sink_migration (
 
 CREATE TABLE {schema}.sink_namespace (
     single       boolean PRIMARY KEY DEFAULT true CHECK (single),
-    rule         text    NOT NULL CHECK (rule IN ('sealed', 'high-water')),
+    rule         text    NOT NULL CHECK (rule IN ('sealed', 'high-water', 'held')),
     reopen_count bigint  NOT NULL DEFAULT 0 CHECK (reopen_count >= 0),
-    floor        bigint           CHECK (floor > 0)
+    floor        bigint           CHECK (floor > 0),
+    secret       bytea   NOT NULL DEFAULT uuid_send(gen_random_uuid()) -- what marks a written down exemption in its transaction
 );
 
 -- Whether a text is a name: 1 to 512 bytes without control characters.
@@ -87,11 +91,13 @@ CREATE TYPE {schema}.sink_sealing AS (
 );
 -- forgotten: the floor as it is now. above: epoch and grant of the row, which stays.
 CREATE TYPE {schema}.sink_forgetting AS (forgetting text, floor bigint, epoch bigint, grant_id uuid);
--- admitted, stale, unsealed, conflict; current is the epoch in the way.
-CREATE TYPE {schema}.sink_judgement AS (verdict text, current bigint, seal_no bigint);
+-- Why the grant of a token is over at the authority, whose its newest grant is, and how long the grant has been over.
+CREATE TYPE {schema}.sink_ending AS (why text, holder text, ago_ms bigint);
+-- admitted, stale, unsealed, conflict; current is the epoch in the way. over: ending says why, current is the authority's newest.
+CREATE TYPE {schema}.sink_judgement AS (verdict text, current bigint, seal_no bigint, ending {schema}.sink_ending);
 -- The same, or found: the operation as it was applied before.
 CREATE TYPE {schema}.sink_finding AS (
-    verdict text, current bigint, seal_no bigint, epoch bigint, digest bytea, outcome text
+    verdict text, current bigint, seal_no bigint, epoch bigint, digest bytea, outcome text, ending {schema}.sink_ending
 );
 -- written, replay: the epoch and the outcome with which the operation stands.
 CREATE TYPE {schema}.sink_applied AS (verdict text, epoch bigint, outcome text);
@@ -162,25 +168,32 @@ $$;
 -- Waits until no transaction is open that has checked a token of the resource, and keeps others from checking one until
 -- this transaction ends. Whoever holds it off without doing anything is ended, if the sink's owner has the right to.
 --
--- Who ends nobody waits all the same.
+-- Who ends nobody waits all the same. It looks around after its first turn and before its last. Between them it waits in one
+-- piece: whoever gives its place up lets in all who have come since, and would be held off for ever by transactions that
+-- overlap and are each longer than a turn.
 CREATE FUNCTION {schema}.sink_take(_resource text, _wait interval, _ends boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = 0 AS $$
 DECLARE
     key constant bigint := {schema}.sink_key(_resource);
     patience constant interval := greatest(least('1 second', _wait / 3), '1 millisecond');
     until constant timestamptz := clock_timestamp() + _wait;
+    remains interval;
     turn interval;
     who text;
     idle integer[];
     each integer;
     missing text := '';
 BEGIN
+    IF _wait IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'say how long to wait: NULL is no bound';
+    END IF;
     IF pg_try_advisory_xact_lock(key) THEN
         RETURN;
     END IF;
     LOOP
-        turn := least(patience, until - clock_timestamp());
-        EXIT WHEN turn <= '0';
+        remains := until - clock_timestamp();
+        EXIT WHEN remains <= '0';
+        turn := CASE WHEN turn IS NULL OR remains <= patience THEN least(patience, remains) ELSE remains - patience END;
         BEGIN
             PERFORM set_config('lock_timeout', greatest(1, ceil(extract(epoch FROM turn) * 1000))::int::text, true);
             PERFORM pg_advisory_xact_lock(key);
@@ -201,6 +214,7 @@ BEGIN
     IF pg_try_advisory_xact_lock(key) THEN
         RETURN;
     END IF;
+    who := coalesce(who, (SELECT h.who FROM {schema}.sink_holders(key, patience) h));
     IF NOT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') THEN
         missing := missing || format(' The owner of %s may not see what others do: GRANT pg_read_all_stats TO %s lets it.',
             '{schema}', current_user);
@@ -229,6 +243,20 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
     ORDER BY f.resource
 $$;
 
+-- What speaks against a seal, and the present generation; sealing is NULL when nothing does.
+CREATE FUNCTION {schema}.sink_against(
+    n {schema}.sink_namespace, f {schema}.sink_fence, _epoch bigint, _grant_id uuid, _generation text
+) RETURNS {schema}.sink_sealing
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN _generation IS DISTINCT FROM p.present THEN 'wrong-generation'
+        WHEN f.epoch IS NULL AND _epoch <= n.floor THEN 'below-floor'
+        WHEN f.epoch > _epoch THEN 'stale'
+        WHEN f.epoch = _epoch AND f.grant_id <> _grant_id THEN 'conflict'
+    END, f.epoch, f.grant_id, p.present, NULL::bigint, NULL::text[], n.floor
+    FROM (SELECT {schema}.sink_server() || ':' || n.reopen_count AS present) p
+$$;
+
 -- Registers a token, if it is not older than what is registered. generation is the one that the authority has bound for it,
 -- as describe showed it; enrolled is all that the caller knows to be enrolled.
 CREATE FUNCTION {schema}.seal(
@@ -239,39 +267,39 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 DECLARE
     n {schema}.sink_namespace;
     f {schema}.sink_fence;
-    present text;
-    server text;
     made {schema}.sink_sealing;
 BEGIN
     PERFORM {schema}.sink_expect_token(seal.resource, seal.epoch, seal.grant_id);
+    IF EXISTS (SELECT FROM unnest(seal.enrolled) u WHERE NOT {schema}.sink_is_name(u)) THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'an enrolled sink''s id is no name',
+            HINT = 'A name has 1 to 512 bytes without control characters.';
+    END IF;
     IF '{rule}' = 'high-water' THEN
         RAISE EXCEPTION USING ERRCODE = 'TN105', MESSAGE = 'this sink is under the rule high-water, which is never sealed',
             HINT = 'Do not enrol it.';
     END IF;
+    IF '{rule}' = 'held' THEN
+        PERFORM {schema}.sink_expect_authority();
+    END IF;
+    -- Whoever is refused anyway waits for nobody, and ends nobody.
+    SELECT * INTO STRICT n FROM {schema}.sink_namespace;
+    SELECT * INTO f FROM {schema}.sink_fence WHERE resource = seal.resource;
+    made := {schema}.sink_against(n, f, seal.epoch, seal.grant_id, seal.generation);
+    IF made.sealing IS NOT NULL THEN
+        RETURN made;
+    END IF;
     -- A holder that seals once more ends none of its own transactions.
-    PERFORM {schema}.sink_take(seal.resource, seal.wait, NOT EXISTS (
-        SELECT FROM {schema}.sink_fence f WHERE f.resource = seal.resource AND f.epoch = seal.epoch AND f.grant_id = seal.grant_id));
+    PERFORM {schema}.sink_take(seal.resource, seal.wait, f.epoch IS DISTINCT FROM seal.epoch);
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM seal.wait) * 1000)::int::text, true);
     -- Locked, so that a reopening or a forgetting that came after this transaction's snapshot is met by an error.
     SELECT * INTO STRICT n FROM {schema}.sink_namespace FOR SHARE;
-    server := {schema}.sink_server();
-    present := server || ':' || n.reopen_count;
-    IF seal.generation IS DISTINCT FROM present THEN
-        made.sealing := 'wrong-generation'; made.generation := present;
-        RETURN made;
-    END IF;
     SELECT * INTO f FROM {schema}.sink_fence WHERE resource = seal.resource FOR NO KEY UPDATE;
-    IF NOT FOUND AND seal.epoch <= n.floor THEN
-        made.sealing := 'below-floor'; made.floor := n.floor;
-        RETURN made;
-    END IF;
-    IF f.epoch > seal.epoch OR f.epoch = seal.epoch AND f.grant_id <> seal.grant_id THEN
-        made.sealing := CASE WHEN f.epoch > seal.epoch THEN 'stale' ELSE 'conflict' END;
-        made.epoch := f.epoch; made.grant_id := f.grant_id;
+    made := {schema}.sink_against(n, f, seal.epoch, seal.grant_id, seal.generation);
+    IF made.sealing IS NOT NULL THEN
         RETURN made;
     END IF;
     INSERT INTO {schema}.sink_fence AS f (resource, epoch, grant_id, generation, server, seal_no, enrolled, sealed_by)
-    VALUES (seal.resource, seal.epoch, seal.grant_id, present, server, 1,
+    VALUES (seal.resource, seal.epoch, seal.grant_id, made.generation, {schema}.sink_server(), 1,
         ARRAY(SELECT DISTINCT u COLLATE "C" FROM unnest(seal.enrolled) u ORDER BY 1), {schema}.sink_caller())
     ON CONFLICT (resource) DO UPDATE SET epoch = excluded.epoch, grant_id = excluded.grant_id,
         generation = excluded.generation, server = excluded.server, reopened = false, seal_no = f.seal_no + 1,
@@ -279,6 +307,17 @@ BEGIN
         sealed_at = clock_timestamp(), sealed_by = excluded.sealed_by
     RETURNING 'sealed', f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled, NULL::bigint INTO made;
     RETURN made;
+END $$;
+
+-- A transaction with a snapshot does not see a fence that was made since, and would leave it as it is.
+CREATE FUNCTION {schema}.sink_expect_read_committed(_doing text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('%s does not work at this isolation level: it would not see what it has waited for', _doing),
+            HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED first.';
+    END IF;
 END $$;
 
 -- Closes a retired resource for every token at or below the cut, and drops its row unless that lies above.
@@ -292,9 +331,16 @@ BEGIN
     IF forget.cut IS NULL OR forget.cut < 1 OR NOT {schema}.sink_is_name(forget.resource) THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'forget takes a resource and a cut of at least 1';
     END IF;
-    PERFORM {schema}.sink_take(forget.resource, forget.wait, true);
-    PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM forget.wait) * 1000)::int::text, true);
-    SELECT * INTO f FROM {schema}.sink_fence WHERE resource = forget.resource FOR UPDATE;
+    PERFORM {schema}.sink_expect_read_committed('forget');
+    -- Whoever is refused anyway waits for nobody, and ends nobody.
+    SELECT * INTO f FROM {schema}.sink_fence WHERE resource = forget.resource;
+    IF f.epoch > forget.cut IS NOT TRUE THEN
+        PERFORM {schema}.sink_take(forget.resource, forget.wait, true);
+        PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM forget.wait) * 1000)::int::text, true);
+        -- In the order of reopen, which would otherwise wait for this one while this one waits for it.
+        PERFORM FROM {schema}.sink_namespace FOR NO KEY UPDATE;
+        SELECT * INTO f FROM {schema}.sink_fence WHERE resource = forget.resource FOR UPDATE;
+    END IF;
     IF f.epoch > forget.cut THEN
         made.forgetting := 'above'; made.epoch := f.epoch; made.grant_id := f.grant_id;
         RETURN made;
@@ -313,6 +359,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 DECLARE
     made text;
 BEGIN
+    PERFORM {schema}.sink_expect_read_committed('reopen');
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM reopen.wait) * 1000)::int::text, true);
     UPDATE {schema}.sink_namespace SET reopen_count = reopen_count + 1
     RETURNING {schema}.sink_server() || ':' || reopen_count INTO STRICT made;
@@ -346,22 +393,76 @@ BEGIN
                     generation = here || ':' || (SELECT n.reopen_count FROM {schema}.sink_namespace n),
                     seal_no = f.seal_no + 1, sealed_at = clock_timestamp(), sealed_by = {schema}.sink_caller()
                 WHERE resource = _resource;
-                made := ('admitted', _epoch, f.seal_no + 1);
+                made := ('admitted', _epoch, f.seal_no + 1, NULL);
             END IF;
             RETURN made;
         END IF;
         -- Locked, so that a forgetting that came after this transaction's snapshot is met by an error.
         SELECT n.floor, here || ':' || n.reopen_count INTO STRICT lowest, present FROM {schema}.sink_namespace n FOR SHARE;
         IF _epoch <= lowest THEN
-            RETURN ('stale', lowest, NULL)::{schema}.sink_judgement;
+            RETURN ('stale', lowest, NULL, NULL)::{schema}.sink_judgement;
         END IF;
         INSERT INTO {schema}.sink_fence (resource, epoch, grant_id, generation, server, seal_no, enrolled, sealed_by)
         VALUES (_resource, _epoch, _grant_id, present, here, 1, '{}', {schema}.sink_caller())
         ON CONFLICT (resource) DO NOTHING;
         IF FOUND THEN
-            RETURN ('admitted', _epoch, 1)::{schema}.sink_judgement;
+            RETURN ('admitted', _epoch, 1, NULL)::{schema}.sink_judgement;
         END IF;
     END LOOP;
+END $$;
+
+-- The rule held needs the authority in this schema.
+CREATE FUNCTION {schema}.sink_expect_authority() RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('{schema}.held') IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN107',
+            MESSAGE = 'no authority is in the schema {schema} (there is no view {schema}.held)',
+            HINT = 'Make the authority there first (its address with create=true), or take the rule sealed.';
+    ELSIF NOT has_table_privilege('{schema}.held', 'SELECT') THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN107',
+            MESSAGE = format('%s may not read what the authority says', current_user),
+            HINT = format('Let the authority''s owner run: GRANT SELECT ON {schema}.held TO %I', current_user);
+    END IF;
+END $$;
+
+-- What the authority in this schema says against a token that the fence has admitted: over, or no verdict. It is read after the
+-- fence's locks and by a statement of its own, against the server's clock, and nothing of it is locked: a lock would keep the
+-- holder's own renewals waiting.
+CREATE FUNCTION {schema}.sink_against(_resource text, _epoch bigint, _grant_id uuid) RETURNS {schema}.sink_judgement
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    h record;
+    why text;
+    since_ns bigint;
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- Its snapshot is as old as the transaction: a grant that was taken away since would still stand in it.
+        RAISE EXCEPTION USING ERRCODE = '0A000',
+            MESSAGE = format('under the rule held a token is checked in a READ COMMITTED transaction, and this one is %s',
+                upper(current_setting('transaction_isolation'))),
+            DETAIL = 'It would see the authority''s records as they were when it began.',
+            HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED, or make a sink under the rule sealed.';
+    END IF;
+    SELECT v.version, v.epoch, v.grant_id, v.owner, v.since_ns, v.deadline_ns, v.ending, v.ended_ns, v.now_ns INTO h
+    FROM {schema}.held v WHERE v.resource = _resource;
+    IF NOT FOUND THEN
+        RETURN ('over', NULL, NULL, ('unknown', NULL, NULL))::{schema}.sink_judgement;
+    ELSIF h.version IS DISTINCT FROM 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN107', MESSAGE = format('the authority speaks version %s, and this sink version 1', h.version),
+            HINT = 'Use the same version of both.';
+    ELSIF h.epoch < _epoch THEN
+        why := 'restored';
+    ELSIF h.epoch > _epoch OR h.grant_id IS DISTINCT FROM _grant_id THEN
+        why := 'superseded'; since_ns := h.since_ns;
+    ELSIF h.ending IS NOT NULL THEN
+        why := h.ending; since_ns := h.ended_ns;
+    ELSIF (h.now_ns < h.deadline_ns) IS NOT TRUE THEN
+        why := 'expired'; since_ns := h.deadline_ns;
+    ELSE
+        RETURN NULL;
+    END IF;
+    RETURN ('over', h.epoch, NULL, (why, h.owner, greatest(0, h.now_ns - since_ns) / 1000000))::{schema}.sink_judgement;
 END $$;
 
 -- Checks a token, and answers with the verdict. An admitted one stays admitted until this transaction ends: no newer one is
@@ -380,23 +481,29 @@ BEGIN
     -- is older than the seal.
     PERFORM pg_advisory_xact_lock_shared({schema}.sink_key(judge.resource));
     SELECT f.epoch, f.grant_id, f.server, f.reopened, f.seal_no, f.secret INTO f
-    FROM {schema}.sink_fence f WHERE f.resource = judge.resource AND ('{rule}' = 'sealed' OR f.epoch >= judge.epoch)
+    FROM {schema}.sink_fence f WHERE f.resource = judge.resource AND ('{rule}' <> 'high-water' OR f.epoch >= judge.epoch)
     FOR SHARE;
     IF f.epoch = judge.epoch AND f.grant_id = judge.grant_id
         AND ('{rule}' = 'high-water' OR f.server = {schema}.sink_server() AND NOT f.reopened)
     THEN
-        made := ('admitted', f.epoch, f.seal_no);
+        IF '{rule}' = 'held' THEN
+            made := {schema}.sink_against(judge.resource, judge.epoch, judge.grant_id);
+            IF made.verdict = 'over' THEN
+                RETURN made;
+            END IF;
+        END IF;
+        made := ('admitted', f.epoch, f.seal_no, NULL);
     ELSE
         PERFORM {schema}.sink_expect_token(judge.resource, judge.epoch, judge.grant_id);
         IF f.epoch > judge.epoch THEN
-            RETURN ('stale', f.epoch, f.seal_no)::{schema}.sink_judgement;
+            RETURN ('stale', f.epoch, f.seal_no, NULL)::{schema}.sink_judgement;
         ELSIF f.epoch = judge.epoch AND f.grant_id <> judge.grant_id THEN
-            RETURN ('conflict', f.epoch, f.seal_no)::{schema}.sink_judgement;
+            RETURN ('conflict', f.epoch, f.seal_no, NULL)::{schema}.sink_judgement;
         ELSIF f.epoch IS NOT NULL THEN
-            RETURN ('unsealed', f.epoch, f.seal_no)::{schema}.sink_judgement;
-        ELSIF '{rule}' = 'sealed' THEN
+            RETURN ('unsealed', f.epoch, f.seal_no, NULL)::{schema}.sink_judgement;
+        ELSIF '{rule}' <> 'high-water' THEN
             SELECT n.floor INTO lowest FROM {schema}.sink_namespace n WHERE n.single AND judge.epoch <= n.floor;
-            RETURN (CASE WHEN FOUND THEN 'stale' ELSE 'unsealed' END, lowest, NULL)::{schema}.sink_judgement;
+            RETURN (CASE WHEN FOUND THEN 'stale' ELSE 'unsealed' END, lowest, NULL, NULL)::{schema}.sink_judgement;
         END IF;
         made := {schema}.sink_raise(judge.resource, judge.epoch, judge.grant_id);
         IF made.verdict <> 'admitted' THEN
@@ -423,7 +530,9 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
 $$;
 
 -- Says who is in the way, since when, and what to do next.
-CREATE FUNCTION {schema}.sink_refuse(_verdict text, _resource text, _epoch bigint, _current bigint) RETURNS void
+CREATE FUNCTION {schema}.sink_refuse(
+    _verdict text, _resource text, _epoch bigint, _current bigint, _ending {schema}.sink_ending DEFAULT NULL
+) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     f {schema}.sink_fence;
@@ -447,6 +556,21 @@ BEGIN
             DETAIL = who,
             HINT = 'Roll back and stop this worker: the authority has granted this epoch twice, so it has lost its memory. See its history.';
     END IF;
+    IF _verdict = 'over' THEN
+        RAISE EXCEPTION USING ERRCODE = 'TN106',
+            MESSAGE = format('over: epoch %s of %s was shown, and the authority says that %s', _epoch, name, CASE _ending.why
+                WHEN 'expired' THEN 'its deadline passed'
+                WHEN 'superseded' THEN 'another grant has followed it'
+                WHEN 'free' THEN 'it was given back or taken away'
+                WHEN 'unknown' THEN 'it knows nothing of the resource'
+                ELSE 'it is over: ' || _ending.why END),
+            DETAIL = concat_ws(' ',
+                CASE WHEN _ending.ago_ms IS NOT NULL THEN format('It has been so for %s s.', round(_ending.ago_ms / 1000.0, 1)) END,
+                CASE WHEN _current IS NOT NULL THEN
+                    format('The newest grant is epoch %s of %s.', _current, quote_literal(_ending.holder)) END,
+                who),
+            HINT = 'Roll back and stop this worker: it has lost the resource for good. Whoever acquires it anew gets a higher epoch.';
+    END IF;
     RAISE EXCEPTION USING ERRCODE = 'TN102',
         MESSAGE = format('unsealed: epoch %s of %s is not registered here, or not in the present generation', _epoch, name),
         DETAIL = who,
@@ -460,7 +584,7 @@ DECLARE
     made constant {schema}.sink_judgement := {schema}.judge(admit.resource, admit.epoch, admit.grant_id);
 BEGIN
     IF made.verdict IS DISTINCT FROM 'admitted' THEN
-        PERFORM {schema}.sink_refuse(made.verdict, admit.resource, admit.epoch, made.current);
+        PERFORM {schema}.sink_refuse(made.verdict, admit.resource, admit.epoch, made.current, made.ending);
     END IF;
 END $$;
 
@@ -474,7 +598,7 @@ DECLARE
     made {schema}.sink_finding;
     judged constant {schema}.sink_judgement := {schema}.judge(judge_operation.resource, judge_operation.epoch, judge_operation.grant_id);
 BEGIN
-    made.verdict := judged.verdict; made.current := judged.current; made.seal_no := judged.seal_no;
+    made.verdict := judged.verdict; made.current := judged.current; made.seal_no := judged.seal_no; made.ending := judged.ending;
     IF judged.verdict <> 'admitted' THEN
         RETURN made;
     END IF;
@@ -533,7 +657,7 @@ BEGIN
             DETAIL = format('Its outcome is %s.', quote_literal(left(found.outcome, 200))),
             HINT = 'Roll back. The same operation id is the same content: give another intent another id.';
     END IF;
-    PERFORM {schema}.sink_refuse(found.verdict, apply.resource, apply.epoch, found.current);
+    PERFORM {schema}.sink_refuse(found.verdict, apply.resource, apply.epoch, found.current, found.ending);
 END $$;
 
 -- Looks for the effect of an operation, for a token that is admitted: a row, or none. Only for the holder is an absence final.
@@ -547,7 +671,7 @@ BEGIN
     IF found.verdict = 'found' THEN
         RETURN QUERY SELECT found.epoch, found.digest, found.outcome;
     ELSIF found.verdict <> 'admitted' THEN
-        PERFORM {schema}.sink_refuse(found.verdict, lookup.resource, lookup.epoch, found.current);
+        PERFORM {schema}.sink_refuse(found.verdict, lookup.resource, lookup.epoch, found.current, found.ending);
     END IF;
 END $$;
 
@@ -557,12 +681,13 @@ CREATE FUNCTION {schema}.sink_is_exempt(_table text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     taken constant text := CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END;
-    mark constant text := pg_current_xact_id()::text || ' ' || _table;
+    mark constant text := (SELECT encode(sha256(n.secret || convert_to(pg_current_xact_id()::text || ' ' || _table, 'UTF8')), 'hex')
+        FROM {schema}.sink_namespace n);
 BEGIN
     IF NOT EXISTS (SELECT FROM {schema}.sink_exempt e WHERE e.role = taken) THEN
         RETURN false;
     END IF;
-    -- Whoever sets this to something else is written down more often, or for the table before.
+    -- Whoever sets this to something else is written down more often.
     IF current_setting('tenure.exempted', true) IS DISTINCT FROM mark THEN
         PERFORM {schema}.sink_note('exemption used', _table, 'transaction ' || pg_current_xact_id()::text);
         PERFORM set_config('tenure.exempted', mark, true);
@@ -612,7 +737,8 @@ DECLARE
     guard constant text := 'sink_guard_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16);
     value constant text := CASE
         WHEN _column IS NULL THEN '%1$L'
-        ELSE '(%1$L || %3$s.%2$I::text || %4$L)'
+        -- A column's own collation may not be compared with the fence's, or take two names for one.
+        ELSE '((%1$L || %3$s.%2$I::text || %4$L) COLLATE "C")'
     END;
     old constant text := format(value, _before, _column, 'OLD', _after);
     new constant text := format(value, _before, _column, 'NEW', _after);
@@ -762,7 +888,8 @@ BEGIN
 END $$;
 
 -- The protected tables. whole is false when a trigger of one of them, or of one of its partitions, is missing or switched off:
--- protect it once more.
+-- protect it once more. It is false as well where another trigger comes after the check, and may change what was checked
+-- (give that one a name that sorts before), and where the column has another name now: unprotect it, and protect it again.
 CREATE FUNCTION {schema}.protected()
 RETURNS TABLE (relation regclass, resource text, named text, since timestamptz, who text, whole boolean)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -770,8 +897,12 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
         SELECT FROM (SELECT p.relation AS oid UNION SELECT t.relid FROM pg_partition_tree(p.relation) t) part
         CROSS JOIN (VALUES ('zz_tenure_guard'), ('zz_tenure_guard_truncate')) needed (name)
         LEFT JOIN pg_trigger g ON g.tgrelid = part.oid AND g.tgname = needed.name AND g.tgenabled = 'A'
-        WHERE g.oid IS NULL)
+        WHERE g.oid IS NULL
+            OR EXISTS (SELECT FROM pg_trigger o WHERE o.tgrelid = part.oid AND NOT o.tgisinternal AND o.tgenabled <> 'D'
+                AND o.tgtype & 3 = 3 AND o.tgname > 'zz_tenure_guard') -- before each row
+    ) AND (p.resource IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p.relation AND a.attname = p.resource))
     FROM {schema}.sink_protected p
+    JOIN pg_class c ON c.oid = p.relation -- it is not there any more when the table was dropped
     ORDER BY p.relation::text
 $$;
 
@@ -822,7 +953,10 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', each, allow.role);
     END LOOP;
     IF allow.what = 'operate' THEN
-        EXECUTE format('GRANT SELECT ON {schema}.sink_journal, {schema}.sink_exempt, {schema}.sink_fence, {schema}.sink_operation TO %s', allow.role);
+        EXECUTE format('GRANT SELECT ON {schema}.sink_journal, {schema}.sink_exempt, {schema}.sink_operation TO %s', allow.role);
+        -- Without the secret: whoever has it can write to protected tables, and nobody writes that down.
+        EXECUTE format('GRANT SELECT (resource, epoch, grant_id, generation, server, reopened, seal_no, enrolled, sealed_at, sealed_by) '
+            'ON {schema}.sink_fence TO %s', allow.role);
     END IF;
 END $$;
 
@@ -831,7 +965,7 @@ DECLARE
     each regprocedure;
 BEGIN
     -- What writers need stays PUBLIC's: it is closed to those without USAGE on the schema. sink_refuse and sink_is_admitted
-    -- show nothing but an epoch; sink_kept shows what the trigger shows.
+    -- show no grant; sink_kept shows what the trigger shows.
     FOR each IN
         SELECT p.oid FROM pg_proc p
         WHERE p.pronamespace = '{schema}'::regnamespace
@@ -843,3 +977,5 @@ BEGIN
 END $$;
 
 INSERT INTO {schema}.sink_namespace (rule) VALUES ('{rule}');
+
+SELECT {schema}.sink_expect_authority() WHERE '{rule}' = 'held';

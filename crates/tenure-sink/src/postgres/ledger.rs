@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use tenure_core::ledger::{Intending, Looked, Voice, intend, take_over};
 use tenure_core::operation::{Attempt, Happening};
 use tenure_core::{Epoch, OperationId, Outcome, Reason, Token};
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 /// The ledger of calls in a PostgreSQL database, beside a sink under [`Rule::Sealed`](tenure_core::fence::Rule::Sealed).
 /// Cheap to clone.
@@ -80,10 +80,13 @@ impl PostgresLedger {
     /// transaction of its own. The sink's tables stay as they are.
     ///
     /// # Errors
-    /// [`SinkError`]: nothing was installed. The sink must be there.
+    /// [`SinkError`]: nothing was installed. The sink must be there, under the rule
+    /// [`Sealed`](tenure_core::fence::Rule::Sealed).
     pub async fn install(&self, client: &mut Client) -> Result<(), SinkError> {
         let fail = |error: tokio_postgres::Error| self.explain("installing the ledger", &error);
-        let tx = client.transaction().await.map_err(fail)?;
+        // At another level it would not see what it has waited for.
+        let level = IsolationLevel::ReadCommitted;
+        let tx = client.build_transaction().isolation_level(level).start().await.map_err(fail)?;
         // Others who do the same wait, and then find it done.
         let turn = format!("SELECT pg_advisory_xact_lock(1415933554, hashtext('{}'))", self.0.schema);
         tx.batch_execute(&turn).await.map_err(fail)?;

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, IsolationLevel, Row};
 
 /// A parameter of a statement.
 pub(super) type Parameter = (Box<dyn ToSql + Sync + Send>, Type);
@@ -32,6 +32,13 @@ pub(super) struct Server {
 pub(super) struct Link {
     pub(super) client: Client,
     task: AbortHandle,
+}
+
+impl Link {
+    /// What carries its bytes.
+    pub(super) fn task(&self) -> AbortHandle {
+        self.task.clone()
+    }
 }
 
 /// How many calls of one sink are under way at once.
@@ -55,31 +62,57 @@ impl Server {
     }
 
     /// Runs one statement, in a transaction of its own, and waits for its commit. The statement is unnamed, and nothing is
-    /// left behind in a session: so it works through a pooler that gives a connection to each transaction anew.
+    /// left behind in a session: so it works through a pooler that gives a connection to each transaction anew. Where no
+    /// level is asked for, it is the server's default, and a round trip is all that it takes.
     pub(super) async fn ask(
         &self,
         doing: &'static str,
         sql: &str,
         parameters: &[Parameter],
+        level: Option<IsolationLevel>,
     ) -> Result<Vec<Row>, SinkError> {
-        let wait = self.place.wait;
-        let _turn = match timeout(wait + ANSWER_GRACE, self.turns.acquire()).await {
-            Ok(Ok(turn)) => turn,
-            _ => return Err(self.silent(format!("{TURNS} calls before this one are not answered yet"))),
-        };
-        let link = self.link().await?;
+        let _turn = self.turn().await?;
+        let mut link = self.link().await?;
         let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
             parameters.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
-        match timeout(wait + ANSWER_GRACE, link.client.query_typed(sql, &parameters)).await {
-            Ok(answer) => {
-                self.put_back(link);
-                answer.map_err(|error| failed(&self.place, doing, &error))
-            }
-            Err(_) => {
-                link.task.abort();
-                Err(self.silent(format!("it has not answered for {:?}", wait + ANSWER_GRACE)))
-            }
+        let task = link.task();
+        let client = &mut link.client;
+        let answer = async {
+            let Some(level) = level else { return client.query_typed(sql, &parameters).await };
+            let tx = client.build_transaction().isolation_level(level).start().await?;
+            let rows = tx.query_typed(sql, &parameters).await?;
+            tx.commit().await?;
+            Ok(rows)
+        };
+        let answer = self.in_time(self.bound(), &task, answer).await?;
+        self.put_back(link);
+        answer.map_err(|error| failed(&self.place, doing, &error))
+    }
+
+    /// How long an answer may take.
+    pub(super) fn bound(&self) -> Duration {
+        self.place.wait + ANSWER_GRACE
+    }
+
+    /// A turn among the calls of this sink.
+    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, SinkError> {
+        match timeout(self.bound(), self.turns.acquire()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(self.silent(format!("{TURNS} calls before this one are not answered yet"))),
         }
+    }
+
+    /// Waits for what is done on a connection. One that has not answered by then is given up.
+    pub(super) async fn in_time<T>(
+        &self,
+        bound: Duration,
+        task: &AbortHandle,
+        work: impl Future<Output = T>,
+    ) -> Result<T, SinkError> {
+        timeout(bound, work).await.map_err(|_| {
+            task.abort();
+            self.silent(format!("it has not answered for {bound:?}"))
+        })
     }
 
     /// Connects, if nothing is connected, and looks at what is there.
@@ -104,13 +137,7 @@ impl Server {
         let task = tokio::spawn(async move { drop(connection.await) }).abort_handle();
         let link = Link { client, task };
         if !self.looked.load(Ordering::Acquire) {
-            match timeout(LOOK_TIMEOUT, schema::settle(&link, place)).await {
-                Ok(settled) => settled?,
-                Err(_) => {
-                    link.task.abort();
-                    return Err(self.silent(format!("it has not answered for {LOOK_TIMEOUT:?}")));
-                }
-            }
+            self.in_time(LOOK_TIMEOUT, &link.task(), schema::settle(&link, place)).await??;
             self.looked.store(true, Ordering::Release);
         }
         Ok(link)

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 use tenure_core::SinkId;
-use tenure_core::address::{escaped, flag, plain, span};
+use tenure_core::address::{escaped, flag, plain, span, without_stray_password};
 use tenure_core::fence::Rule;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
@@ -166,13 +166,7 @@ fn shown(url: &str) -> String {
             let (scheme, user) = who.find("://").map_or(("", who), |end| who.split_at(end + 3));
             format!("{scheme}{}@{place}", user.split([':', '?', '/']).next().unwrap_or_default())
         }
-        // What stands where a port belongs may be a password whose host was forgotten.
-        None => match place.rsplit_once(':') {
-            Some((before, port)) if !port.starts_with("//") && !port.starts_with(|c: char| c.is_ascii_digit()) => {
-                before.to_owned()
-            }
-            _ => place.to_owned(),
-        },
+        None => without_stray_password(place).to_owned(),
     };
     let is_ours = |name: &str| ["schema", "create", "rule", "wait", "tls_ca", "id"].contains(&name);
     // Only what is known to be no secret: a misspelt `password=` is one as well.

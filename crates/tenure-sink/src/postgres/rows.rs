@@ -4,8 +4,11 @@ use super::schema::VERSION;
 use crate::{Description, Found, Rows, SinkError};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::time::Duration;
 use tenure_core::fence::{FenceRow, Forgetting, Rule, Sealing};
-use tenure_core::{Digest, Epoch, Generation, GrantId, Outcome, ResourceName, SinkId, Verdict};
+use tenure_core::{
+    Digest, Ending, Epoch, Generation, GrantId, Outcome, Over, OwnerName, ResourceName, SinkId, Verdict,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -104,11 +107,17 @@ impl<'a> Read<'a> {
             "found" => Some((self.get(3)?, self.get::<&[u8]>(4)?, self.get(5)?)),
             _ => None,
         };
-        Answered::new(self.place, self.get(0)?, self.get(1)?, self.get(2)?, found)
+        Answered::new(self.place, self.get(0)?, self.get(1)?, self.get(2)?, found, self.ending(6)?)
+    }
+
+    /// Why the grant is over, where it is.
+    fn ending(&self, at: usize) -> Result<Option<Ended<'a>>, SinkError> {
+        let Some(why) = self.get(at)? else { return Ok(None) };
+        Ok(Some(Ended { why, holder: self.get(at + 1)?, ago_ms: self.get(at + 2)? }))
     }
 
     pub(super) fn judgement(&self) -> Result<Answered, SinkError> {
-        Answered::new(self.place, self.get(0)?, self.get(1)?, self.get(2)?, None)
+        Answered::new(self.place, self.get(0)?, self.get(1)?, self.get(2)?, None, self.ending(3)?)
     }
 }
 
@@ -125,6 +134,20 @@ pub(super) enum Answered {
     Stale(Epoch),
     Conflict(Epoch),
     Unsealed,
+    Over {
+        current: Option<Epoch>,
+        why: Ending,
+        holder: Option<OwnerName>,
+        ago: Option<Duration>,
+    },
+}
+
+/// What the authority in the database says of a grant that is over, as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended<'a> {
+    pub(super) why: &'a str,
+    pub(super) holder: Option<&'a str>,
+    pub(super) ago_ms: Option<i64>,
 }
 
 impl Answered {
@@ -134,8 +157,18 @@ impl Answered {
         current: Option<i64>,
         seal_no: Option<i64>,
         found: Option<(i64, &[u8], &str)>,
+        ended: Option<Ended<'_>>,
     ) -> Result<Self, SinkError> {
         let wrong = |what: &dyn Display| SinkError::corrupt(place, what);
+        if let ("over", Some(Ended { why, holder, ago_ms })) = (verdict, ended) {
+            let none = || wrong(&format_args!("{why:?} is no ending"));
+            return Ok(Self::Over {
+                current: current.map(Epoch::try_from).transpose().map_err(|error| wrong(&error))?,
+                why: Ending::from_name(why).ok_or_else(none)?,
+                holder: holder.map(OwnerName::new).transpose().map_err(|error| wrong(&error))?,
+                ago: ago_ms.and_then(|ago| ago.try_into().ok()).map(Duration::from_millis),
+            });
+        }
         let current = || {
             let current = current.ok_or_else(|| wrong(&"an epoch is missing"))?;
             Epoch::try_from(current).map_err(|error| wrong(&error))
@@ -164,6 +197,9 @@ impl Answered {
             Self::Stale(current) => Err(Verdict::Stale { presented, current }),
             Self::Conflict(current) => Err(Verdict::Conflict { current }),
             Self::Unsealed => Err(Verdict::Unsealed),
+            Self::Over { current, why, holder, ago } => {
+                Err(Verdict::Over(Over { presented, current, why, holder, ago }))
+            }
         }
     }
 }

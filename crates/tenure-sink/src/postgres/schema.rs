@@ -30,7 +30,7 @@ const PLANNING: &str = "SET search_path = pg_catalog, pg_temp SET plan_cache_mod
 /// those who want to read it or run it themselves.
 ///
 /// # Errors
-/// [`SinkError::BadName`] when the schema's name would need quotes.
+/// [`SinkError::Address`] when the schema's name would need quotes.
 pub fn migrations(schema: &str, rule: Rule) -> Result<Vec<Migration>, SinkError> {
     if !is_plain_name(schema) {
         return Err(SinkError::Address { url: schema.to_owned(), why: bad_schema(schema) });
@@ -116,7 +116,10 @@ async fn found(link: &Link, place: &Place) -> Result<Found, SinkError> {
 async fn apply(link: &Link, place: &Place) -> Result<(), SinkError> {
     let fail = |error: tokio_postgres::Error| not_made(place, &error);
     let schema = &place.schema;
-    let begin = format!("BEGIN; SELECT set_config('lock_timeout', '10s', true), {}", lock(schema));
+    let begin = format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('lock_timeout', '10s', true), {}",
+        lock(schema)
+    );
     let done = async {
         link.client.batch_execute(&begin).await.map_err(fail)?;
         // Looked at anew, under the lock.

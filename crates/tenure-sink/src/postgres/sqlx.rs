@@ -3,7 +3,7 @@
 use super::failure::{Said, refusal};
 pub use super::fence::Admitted;
 use super::fence::{PostgresFence, RECORDING, replay_or_conflict};
-use super::rows::{Answered, Standing};
+use super::rows::{Answered, Ended, Standing};
 use crate::{ApplyError, Lookup, SinkError};
 use ::sqlx::postgres::{PgConnection, PgDatabaseError, PgRow};
 use ::sqlx::{AssertSqlSafe, Connection, Postgres, Row, Transaction};
@@ -48,8 +48,14 @@ impl SqlxPostgresFence {
             .persistent(false);
         let row = query.fetch_one(&mut **tx).await;
         let row = row.map_err(|error| self.failed("checking a token", &error))?;
-        let answered =
-            Answered::new(&self.0.0.place, self.get(&row, 0)?, self.get(&row, 1)?, self.get(&row, 2)?, None)?;
+        let answered = Answered::new(
+            &self.0.0.place,
+            self.get(&row, 0)?,
+            self.get(&row, 1)?,
+            self.get(&row, 2)?,
+            None,
+            self.ended(&row, 3)?,
+        )?;
         Ok(answered.admitted(token.epoch).map(|Standing { seal_no, .. }| Admitted {
             epoch: token.epoch,
             seal_no,
@@ -131,8 +137,14 @@ impl SqlxPostgresFence {
             "found" => Some((self.get(&row, 3)?, self.get(&row, 4)?, self.get(&row, 5)?)),
             _ => None,
         };
-        let answered = Answered::new(&self.0.0.place, verdict, self.get(&row, 1)?, self.get(&row, 2)?, found)?;
+        let (current, seal_no) = (self.get(&row, 1)?, self.get(&row, 2)?);
+        let answered = Answered::new(&self.0.0.place, verdict, current, seal_no, found, self.ended(&row, 6)?)?;
         Ok(answered.admitted(token.epoch))
+    }
+
+    fn ended<'r>(&self, row: &'r PgRow, at: usize) -> Result<Option<Ended<'r>>, SinkError> {
+        let Some(why) = self.get(row, at)? else { return Ok(None) };
+        Ok(Some(Ended { why, holder: self.get(row, at + 1)?, ago_ms: self.get(row, at + 2)? }))
     }
 
     fn get<'r, T>(&self, row: &'r PgRow, at: usize) -> Result<T, SinkError>

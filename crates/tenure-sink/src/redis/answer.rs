@@ -143,7 +143,8 @@ impl<'p> Answer<'p> {
 
 /// A write's.
 pub(super) fn fate(said: RedisResult<Value>, place: &str, token: &Token) -> Result<Fate, ApplyError<Refused>> {
-    let value = match said {
+    // Among the answers to a pipeline, an error may come as a value.
+    let value = match said.and_then(Value::extract_error) {
         Ok(value) => value,
         Err(error) => match fault::of_call(&error, place) {
             fault::Fault::Certain(error) => return Err(error.into()),

@@ -90,10 +90,15 @@ impl RedisFence {
     /// The fence of the sink with this name, which is under this rule, in the database of the connection that is used.
     ///
     /// # Errors
-    /// [`SinkError::BadName`] when a sink cannot have this name.
+    /// [`SinkError::BadName`] when a sink cannot have this name; [`SinkError::NoAuthority`] under [`Rule::Held`].
     pub fn new(name: &str, rule: Rule) -> Result<Self, SinkError> {
         super::place::check_name(name).map_err(|why| SinkError::BadName { name: name.to_owned(), why })?;
-        Ok(Self::at(format!("the Redis sink {name:?}"), name, rule))
+        let place = format!("the Redis sink {name:?}");
+        if rule == Rule::Held {
+            let why = "a script reads no authority: take the rule `sealed`".to_owned();
+            return Err(SinkError::NoAuthority { place, why });
+        }
+        Ok(Self::at(place, name, rule))
     }
 
     pub(super) fn at(place: String, name: &str, rule: Rule) -> Self {
@@ -244,7 +249,8 @@ impl Write {
         Ok(self.request()?.command())
     }
 
-    /// What the answer to its command means.
+    /// What the answer to its command means. It must be this command's own: without `ignore_errors`, a pipeline gives the error
+    /// of any of its commands as the answer to all, and this one may have been carried out.
     ///
     /// # Errors
     /// As [`send`](Self::send).

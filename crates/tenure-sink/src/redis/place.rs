@@ -110,7 +110,8 @@ impl Place {
             "rule" => {
                 let all = [Rule::Sealed, Rule::HighWater];
                 let found = all.into_iter().find(|rule| rule.name() == value);
-                self.rule = found.ok_or_else(|| format!("{value:?} is no rule; write sealed or high-water"))?;
+                // No script may read what another one keeps elsewhere: `held` is for an authority in the same database.
+                self.rule = found.ok_or_else(|| format!("{value:?} is no rule here; write sealed or high-water"))?;
             }
             "wait" => match span(value).map_err(said)? {
                 span if span.is_zero() || span > Duration::from_mins(1) => {
@@ -215,14 +216,15 @@ fn text(value: &str) -> Result<String, String> {
 }
 
 fn node(host: &str, usual: u16) -> Result<Node, String> {
-    let wrong = || format!("{host:?} is no server; write HOST:PORT");
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
-            let (name, port) = rest.split_once(']').ok_or_else(wrong)?;
+            let (name, port) = rest.split_once(']').ok_or("a bracket is not closed; write [ADDRESS]:PORT")?;
             (name, port.strip_prefix(':'))
         }
         None => host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port))),
     };
+    // What stands where a port belongs may be a password whose host was forgotten.
+    let wrong = || format!("{name:?}, with what follows it, is no server; write HOST:PORT");
     let port = port.map_or(Ok(usual), |port| port.parse().map_err(|_| wrong()))?;
     if name.is_empty() {
         return Err(wrong());

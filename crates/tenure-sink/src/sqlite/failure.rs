@@ -1,6 +1,6 @@
 //! From what SQLite says to what the caller should do.
 
-use super::schema;
+use super::{blocker, held, schema};
 use crate::SinkError;
 use rusqlite::{Connection, Error, ErrorCode, ffi};
 use std::time::Duration;
@@ -33,7 +33,13 @@ pub(super) fn named_error(place: &str, waited: Duration, doing: &'static str, er
     let extended = cause(error).map(|cause| cause.extended_code);
     match cause(error).map(|cause| cause.code) {
         _ if extended == Some(ffi::SQLITE_BUSY_SNAPSHOT) => SinkError::Snapshot { place },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SinkError::Busy { place, waited },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => match blocker::named(&place) {
+            Some(by) => SinkError::HeldBy { place, waited, by },
+            None => SinkError::Busy { place, waited },
+        },
+        Some(ErrorCode::Unknown) if why.contains("no such table: tenure_held") => {
+            SinkError::NoAuthority { place, why: held::NO_AUTHORITY.to_owned() }
+        }
         Some(ErrorCode::NotADatabase) => {
             SinkError::Foreign { place, why: "it is not a SQLite database (or it is encrypted or cut off)".into() }
         }
@@ -50,7 +56,7 @@ pub(super) fn named_error(place: &str, waited: Duration, doing: &'static str, er
 #[cfg(feature = "sqlx")]
 pub(super) fn explained(place: &str, doing: &'static str, code: Option<i32>, why: &str) -> SinkError {
     match code {
-        Some(code) if code == ffi::SQLITE_ERROR && why.contains("no such table") => {
+        Some(ffi::SQLITE_ERROR) if why.contains("no such table") && !why.contains("no such table: tenure_held") => {
             SinkError::NotInstalled { place: place.to_owned() }
         }
         Some(code) => {

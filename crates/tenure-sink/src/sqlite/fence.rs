@@ -2,7 +2,7 @@
 
 use super::failure::sink_error;
 use super::savepoint::{Savepoint, still_open};
-use super::{rows, schema};
+use super::{held, rows, schema};
 use crate::{ApplyError, Found, Lookup, SinkError};
 use rusqlite::{Connection, Transaction, TransactionBehavior, TransactionState, params};
 use std::marker::PhantomData;
@@ -52,7 +52,8 @@ impl SqliteFence {
     /// become part of it, as a migration wants; otherwise it uses one of its own.
     ///
     /// # Errors
-    /// [`SinkError`]: nothing was installed. Also when tables of another version or rule are there.
+    /// [`SinkError`]: nothing was installed. Also when tables of another version or rule are there, and under [`Rule::Held`]
+    /// when no authority is in the database.
     pub fn install(&self, connection: &Connection) -> Result<(), SinkError> {
         if !connection.is_autocommit() {
             return self.install_within(connection);
@@ -65,6 +66,7 @@ impl SqliteFence {
 
     fn install_within(&self, connection: &Connection) -> Result<(), SinkError> {
         let fail = |error| sink_error(connection, "installing the fence", error);
+        held::expect(connection, self.rule)?;
         connection.execute_batch(schema::CREATE).map_err(fail)?;
         connection.execute(schema::IDENTIFY, params![schema::VERSION, self.rule.name()]).map_err(fail)?;
         rows::namespace(connection, self.rule)?;
@@ -73,7 +75,8 @@ impl SqliteFence {
 
     /// Checks the token. The inner `Err` is the verdict that refuses it: roll the transaction back.
     ///
-    /// An admitted token costs one read; the fence's row is written only when [`Rule::HighWater`] raises it.
+    /// An admitted token costs one read, and another one under [`Rule::Held`]; the fence's row is written only when
+    /// [`Rule::HighWater`] raises it.
     ///
     /// # Errors
     /// [`SinkError`]: nothing was judged. Roll the transaction back, and repeat it when
@@ -95,6 +98,12 @@ impl SqliteFence {
             }
             Admission::Refuse(verdict) => return Ok(Err(verdict)),
         };
+        // Within the write lock: neither the authority's records nor the fence change until this transaction ends.
+        if self.rule == Rule::Held
+            && let Err(over) = held::judge(tx, token)?
+        {
+            return Ok(Err(Verdict::Over(over)));
+        }
         Ok(Ok(Admitted { epoch: token.epoch, seal_no, transaction: PhantomData }))
     }
 

@@ -384,7 +384,7 @@ impl Probe for SqliteSink {
         Box::pin(async move {
             match found.await.map_err(|error| ProbeError(error.to_string()))? {
                 Ok(Lookup::Found(found)) => Ok(Looked::Found(found.outcome)),
-                Ok(Lookup::Absent) if rule == Rule::Sealed => Ok(Looked::AbsentForGood),
+                Ok(Lookup::Absent) if rule.is_sealed() => Ok(Looked::AbsentForGood),
                 Ok(Lookup::Absent) => Ok(Looked::NotSeen),
                 Err(verdict) => Err(ProbeError(format!("the look-up was refused: {verdict}"))),
             }

@@ -1,6 +1,7 @@
 //! The fence inside a SQLite transaction of sqlx's.
 
 use super::failure::explained;
+use super::held::{HELD, Said};
 use super::schema;
 use crate::{ApplyError, Found, Lookup, SinkError};
 use ::sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use tenure_core::fence::{Admission, FenceRow, Rule, admit};
 use tenure_core::operation::Attempt;
-use tenure_core::{Digest, Epoch, Generation, GrantId, OperationId, Outcome, Replayed, SinkId, Token, Verdict};
+use tenure_core::{Digest, Epoch, Generation, GrantId, OperationId, Outcome, Over, Replayed, SinkId, Token, Verdict};
 
 /// How the database is called in messages: sqlx does not say its path.
 const PLACE: &str = "the SQLite database";
@@ -139,6 +140,11 @@ impl SqlxSqliteFence {
             }
             Admission::Refuse(verdict) => return Ok(Err(verdict)),
         };
+        if self.rule == Rule::Held
+            && let Err(over) = held(tx, token).await?
+        {
+            return Ok(Err(Verdict::Over(over)));
+        }
         Ok(Ok(Admitted { epoch: token.epoch, seal_no }))
     }
 }
@@ -177,6 +183,26 @@ impl Standing {
         };
         Ok(Self { generation: Generation::new(generation).map_err(corrupt)?, floor: epoch(row, 4)?, row: fence })
     }
+}
+
+/// What the authority in the same file says of a token that the fence has admitted.
+async fn held(tx: &mut SqliteConnection, token: &Token) -> Result<Result<(), Over>, SinkError> {
+    let row = ::sqlx::query(HELD).bind(token.resource.as_str()).fetch_optional(tx).await;
+    let row = row.map_err(|error| failed("reading the authority", &error))?;
+    let said = row.map(|row| {
+        Ok::<_, SinkError>(Said {
+            version: get(&row, 0)?,
+            epoch: get(&row, 1)?,
+            grant: get(&row, 2)?,
+            owner: get(&row, 3)?,
+            since: get(&row, 4)?,
+            deadline: get(&row, 5)?,
+            ending: get(&row, 6)?,
+            ended: get(&row, 7)?,
+            origin: get(&row, 8)?,
+        })
+    });
+    Said::judge(said.transpose()?, PLACE, token)
 }
 
 async fn put(tx: &mut SqliteConnection, token: &Token, row: &FenceRow) -> Result<(), SinkError> {

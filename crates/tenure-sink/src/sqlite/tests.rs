@@ -34,3 +34,21 @@ fn the_fence_is_found_by_its_key() {
         assert!(steps.iter().all(|step| step.starts_with("SEARCH")), "{sql}: {steps:?}");
     }
 }
+
+/// Under the rule `held` each check reads the authority as well.
+#[test]
+fn the_authority_is_read_by_keys_and_its_statement_is_prepared_once() {
+    let connection = Connection::open_in_memory().unwrap();
+    connection.execute_batch(include_str!("../../../tenure-authority/src/store/sqlite/first.sql")).unwrap();
+    let mut explained = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", held::HELD)).unwrap();
+    let steps: Vec<String> = explained.query_map(["r"], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+    // The authority's own record is one row.
+    let searches = |step: &String| step.starts_with("SEARCH") || step.contains("SCAN m") || !step.contains("SCAN");
+    assert!(steps.iter().all(searches), "{steps:?}");
+    for name in ["one", "two", "three"] {
+        let mut statement = connection.prepare_cached(held::HELD).unwrap();
+        assert!(statement.query([name]).unwrap().next().unwrap().is_none());
+    }
+    let prepared_anew = connection.prepare_cached(held::HELD).unwrap().get_status(StatementStatus::RePrepare);
+    assert_eq!(prepared_anew, 0);
+}

@@ -1,5 +1,6 @@
-//! SQLite passes the suite, under both rules.
+//! SQLite passes the suite, under every rule.
 
+use crate::authority::InSqlite;
 use crate::id;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use sha2::{Digest as _, Sha256};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tenure_core::fence::Rule;
 use tenure_core::{Digest, OperationId, Outcome, ResourceName, Token, Verdict};
-use tenure_sink::conformance::{Capabilities, Held, SinkUnderTest, run_all};
+use tenure_sink::conformance::{Capabilities, Held, SetAuthority, SinkUnderTest, run_all};
 use tenure_sink::{ApplyError, Lookup, Sink, SinkError, SqliteFence, SqliteSink};
 
 #[test]
@@ -22,18 +23,25 @@ fn sqlite_passes_the_suite_under_the_high_water_rule() {
     run_all(|| Box::new(Database::create(Rule::HighWater)));
 }
 
+#[test]
+fn sqlite_passes_the_suite_under_the_held_rule() {
+    run_all(|| Box::new(Database::create(Rule::Held)));
+}
+
 pub(crate) struct Database {
     folder: Arc<TempDir>,
     sink: SqliteSink,
+    authority: Option<InSqlite>,
 }
 
 impl Database {
     pub(crate) fn create(rule: Rule) -> Self {
         let folder = Arc::new(TempDir::new().unwrap());
         let path = folder.path().join("shop.sqlite");
+        let authority = (rule == Rule::Held).then(|| InSqlite::create(&path));
         let sink = SqliteSink::create(&path, id(), rule).unwrap().with_wait(Duration::from_millis(300));
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE shop (resource TEXT PRIMARY KEY, value)").unwrap();
-        Self { folder, sink }
+        Self { folder, sink, authority }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -43,7 +51,8 @@ impl Database {
     /// Another handle, with nothing shared in memory.
     pub(crate) fn anew(&self) -> Self {
         let sink = SqliteSink::open(self.path(), id(), self.sink.rule()).unwrap().with_wait(Duration::from_millis(300));
-        Self { folder: Arc::clone(&self.folder), sink }
+        let authority = self.authority.as_ref().map(|_| InSqlite::at(&self.path()));
+        Self { folder: Arc::clone(&self.folder), sink, authority }
     }
 
     fn connect(&self) -> Connection {
@@ -159,6 +168,10 @@ impl SinkUnderTest for Database {
         assert_eq!(self.fence().admit(&tx, token).unwrap().unwrap().epoch(), token.epoch);
         drop(tx);
         Box::new(Open { connection, resource: token.resource.clone() })
+    }
+
+    fn authority(&self) -> Option<&dyn SetAuthority> {
+        self.authority.as_ref().map(|authority| authority as &dyn SetAuthority)
     }
 }
 

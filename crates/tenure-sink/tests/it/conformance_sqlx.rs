@@ -7,7 +7,7 @@ use sqlx::{ConnectOptions, Connection};
 use std::time::Duration;
 use tenure_core::fence::Rule;
 use tenure_core::{Digest, OperationId, Outcome, ResourceName, Token, Verdict};
-use tenure_sink::conformance::{Capabilities, Held, SinkUnderTest, run_all};
+use tenure_sink::conformance::{Capabilities, Held, SetAuthority, SinkUnderTest, run_all};
 use tenure_sink::sqlx::SqlxSqliteFence;
 use tenure_sink::{ApplyError, Lookup, Sink, SinkError};
 use tokio::runtime::Runtime;
@@ -20,6 +20,11 @@ fn sqlx_passes_the_suite_on_sqlite_under_the_sealed_rule() {
 #[test]
 fn sqlx_passes_the_suite_on_sqlite_under_the_high_water_rule() {
     run_all(|| Box::new(ThroughSqlx::of(Database::create(Rule::HighWater))));
+}
+
+#[test]
+fn sqlx_passes_the_suite_on_sqlite_under_the_held_rule() {
+    run_all(|| Box::new(ThroughSqlx::of(Database::create(Rule::Held))));
 }
 
 /// The same database, written to through sqlx.
@@ -133,6 +138,10 @@ impl SinkUnderTest for ThroughSqlx {
 
     fn hold(&self, token: &Token) -> Box<dyn Held + '_> {
         self.database.hold(token)
+    }
+
+    fn authority(&self) -> Option<&dyn SetAuthority> {
+        self.database.authority()
     }
 }
 

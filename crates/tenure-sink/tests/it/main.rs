@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
 
+mod authority;
 mod conformance_file;
 mod conformance_sqlite;
 mod conformance_sqlx;
 mod file_bad_input;
+mod held;
 mod http;
 mod ledger;
 mod object;

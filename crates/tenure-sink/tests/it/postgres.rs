@@ -5,6 +5,7 @@ mod conformance;
 mod database;
 mod doors;
 mod generations;
+mod held;
 mod isolation;
 mod plain;
 mod pooled;

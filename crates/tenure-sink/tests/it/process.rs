@@ -61,6 +61,11 @@ impl Process {
         }
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Tells it to go on.
     pub(crate) fn go(&mut self) {
         self.stdin.write_all(b"go\n").unwrap();

@@ -120,7 +120,7 @@ fn content(number: u64) -> Vec<u8> {
 #[track_caller]
 fn is_busy(sealing: Result<Sealing, SinkError>, place: &Path) {
     let Err(error) = sealing else { panic!("the seal has passed a stopped writer: {sealing:?}") };
-    assert!(matches!(error, SinkError::Busy { .. }) && error.is_transient(), "{error:?}");
+    assert!(matches!(error, SinkError::Busy { .. } | SinkError::HeldBy { .. }) && error.is_transient(), "{error:?}");
     let said = error.to_string();
     assert!(said.contains(&place.display().to_string()), "it does not say where: {said}");
     assert!(said.contains("200 ms") && said.contains("stopped"), "it does not say what to do: {said}");
@@ -135,7 +135,10 @@ fn v4_a_stopped_writer_holds_off_a_seal_at_sqlite_within_the_bound_and_says_so()
     let mut writer = Process::start(ENTRY, "sqlite-hold", &path);
     assert_eq!(writer.hear().as_deref(), Some("admitted true"));
     writer.stop();
-    is_busy(seal(&sink, &token(2)), &path);
+    let sealed = seal(&sink, &token(2));
+    let said = sealed.as_ref().unwrap_err().to_string();
+    assert!(said.contains(&format!("Process {} ", writer.id())) && said.contains("which is stopped"), "{said}");
+    is_busy(sealed, &path);
     // It goes on and is in time, since nothing was sealed.
     writer.resume();
     writer.go();

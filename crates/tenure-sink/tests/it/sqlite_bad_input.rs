@@ -33,6 +33,14 @@ fn a_file_that_is_no_database_is_left_as_it_is() {
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }
 
+/// It was too long for SQLite's driver, which panicked.
+#[test]
+fn the_longest_wait_is_a_wait() {
+    let (_folder, path) = database();
+    let sink = SqliteSink::open(&path, id(), Rule::Sealed).unwrap().with_wait(std::time::Duration::MAX);
+    assert!(matches!(seal(&sink, &token(2)), Ok(Sealing::Seal(_))));
+}
+
 #[test]
 fn a_truncated_database_is_refused() {
     let (_folder, path) = database();

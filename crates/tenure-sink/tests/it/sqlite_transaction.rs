@@ -64,7 +64,7 @@ fn i10_a_deferred_transaction_holds_off_the_seal_from_its_check_on() {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Deferred).unwrap();
     let admitted = shop.sink.fence().admit(&tx, &token(1)).unwrap().unwrap();
     assert_eq!((admitted.epoch(), admitted.seal_no()), (token(1).epoch, 1));
-    assert!(matches!(seal(&shop.sink, &token(2)), Err(SinkError::Busy { .. })));
+    assert!(matches!(seal(&shop.sink, &token(2)), Err(SinkError::HeldBy { .. })));
     tx.commit().unwrap();
     assert!(matches!(seal(&shop.sink, &token(2)), Ok(Sealing::Seal(_))));
 }
@@ -76,7 +76,8 @@ fn a_busy_database_is_a_transient_error_that_says_so() {
     let held = one.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     let tx = two.transaction_with_behavior(TransactionBehavior::Deferred).unwrap();
     let error = shop.sink.fence().admit(&tx, &token(1)).unwrap_err();
-    assert!(matches!(error, SinkError::Busy { waited, .. } if waited == Duration::from_millis(100)), "{error:?}");
+    assert!(matches!(error, SinkError::HeldBy { waited, .. } if waited == Duration::from_millis(100)), "{error:?}");
+    assert!(error.to_string().contains(&format!("Process {} ", std::process::id())), "{error}");
     drop(held);
 }
 

@@ -1,11 +1,12 @@
 use super::kept::Kept;
-use super::{Keeper, Shared, fork};
+use super::{Excuse, Keeper, News, Shared, fork};
 use crate::error::Lost;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use tenure_core::{Loss, Token};
+use tenure_core::{Loss, SinkId, Token};
 use tenure_sink::Sink;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,11 @@ pub(super) struct Rare {
     pub(super) sinks: Arc<[Arc<dyn Sink>]>,
     pub(super) label: Option<Arc<str>>,
     pub(super) progress: Option<Progress>,
+    /// Whom the wish lets its takeover do without.
+    pub(super) excuse: Excuse,
+    /// The receivers that it was announced without, until they are sealed.
+    pub(super) excused: Mutex<BTreeSet<SinkId>>,
+    pub(super) news: Option<News>,
 }
 
 /// The promise of a checkpoint within a span.

@@ -2,18 +2,19 @@ use super::ask::is_worth_repeating;
 use super::held::{Progress, Rare};
 use super::kept::Kept;
 use super::lookout::{Lookout, When};
-use super::sealing::{Trouble, drive, sealed_sinks};
+use super::sealing::{Limits, Trouble, drive, sealed_sinks};
 use super::slots::{Place, Turn};
-use super::{Held, Keeper, Shared};
+use super::{Excuse, Held, Keeper, News, Shared};
 use crate::acquire::Acquire;
 use crate::error::AcquireError;
 use crate::lease::Lease;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenure_authority::{AuthorityError, random_bits};
 use tenure_core::decide::{Refusal, Reply, Request};
 use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep, Policy};
-use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, Timing, Token};
+use tenure_core::{GrantId, HolderClock, Instant, Loss, ResourceName, SinkId, Timing, Token};
 use tenure_sink::Sink;
 use tokio::sync::oneshot;
 
@@ -27,7 +28,13 @@ pub(crate) struct Wish {
     pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
     pub(crate) progress_within: Option<Duration>,
     pub(crate) label: Option<Arc<str>>,
+    pub(crate) excuse: Excuse,
+    pub(crate) news: Option<News>,
 }
+
+/// A candidate that cannot seal all of its receivers within a ttl gives the grant back and asks again after so long: another
+/// one may reach them.
+const GIVE_WAY: Duration = Duration::from_millis(500);
 
 /// Where the answer goes, as long as somebody waits for it.
 type Caller = oneshot::Sender<Result<Lease, AcquireError>>;
@@ -156,11 +163,26 @@ impl Attempts<'_> {
             kept.settled(grant, None, None);
             return attempt;
         }
-        let driven = tokio::select! {
-            biased;
-            driven = drive(&self.keeper.shared, kept, &self.wish.sinks, &mut lease, self.until) => driven,
-            // Nobody waits any more. A step that was under way is done or not done; what was granted is given up.
-            () = self.reply.closed() => Ok(()),
+        let (shared, wish) = (&self.keeper.shared, self.wish);
+        let granted = shared.now().unwrap_or(self.until);
+        let excusable = granted.after(wish.excuse.after);
+        let gives_way = granted.after(wish.timing.ttl().get().max(wish.excuse.after.saturating_mul(2)));
+        let limits = Limits {
+            until: Some(self.until.min(gives_way)),
+            excuse: Some((excusable, &wish.excuse.sinks)),
+            news: wish.news.as_ref(),
+            marked: None,
+        };
+        // A lost answer that came again may have found it announced; whatever is not sealed yet is sealed later.
+        let driven = if lease.may_write() {
+            Ok(())
+        } else {
+            tokio::select! {
+                biased;
+                driven = drive(shared, kept, &wish.sinks, &mut lease, &limits) => driven,
+                // Nobody waits any more. A step that was under way is done or not done; what was granted is given up.
+                () = self.reply.closed() => Ok(()),
+            }
         };
         self.settle(kept, lease, driven).await
     }
@@ -228,7 +250,7 @@ impl Attempts<'_> {
         match (driven, token) {
             (Ok(()), Some(token)) if lease.may_write() && open && wanted => {
                 kept.settled(token.grant, None, Some(token.epoch));
-                Attempt::Taken(self.hand_out(kept, token))
+                Attempt::Taken(self.hand_out(kept, token, lease.unsealed_sinks()))
             }
             (driven, _) => {
                 let loss = match lease.phase() {
@@ -245,7 +267,9 @@ impl Attempts<'_> {
                         Attempt::Over(AcquireError::Refused { resource: wish.resource.clone(), refusal })
                     }
                     Err(Trouble::Sink(sink, error)) => {
-                        Attempt::Over(AcquireError::Sink { resource: wish.resource.clone(), sink, error })
+                        let asks_again = error.is_transient() || wish.excuse.sinks.contains(&sink);
+                        let error = AcquireError::Sink { resource: wish.resource.clone(), sink, error };
+                        if asks_again { Attempt::Again(When::After(GIVE_WAY), error) } else { Attempt::Over(error) }
                     }
                     Err(Trouble::Authority(error)) => self.unanswered(error),
                 }
@@ -253,7 +277,7 @@ impl Attempts<'_> {
         }
     }
 
-    fn hand_out(&self, kept: &Arc<Kept>, token: Token) -> Arc<Held> {
+    fn hand_out(&self, kept: &Arc<Kept>, token: Token, unsealed: BTreeSet<SinkId>) -> Arc<Held> {
         let (shared, wish) = (&self.keeper.shared, self.wish);
         let label = wish.label.clone();
         let wait = (wish.wait != Acquire::WAIT).then_some(wish.wait);
@@ -264,6 +288,9 @@ impl Attempts<'_> {
             sinks: Arc::clone(&wish.sinks),
             label: label.clone(),
             progress: wish.progress_within.map(|within| Progress::new(within, now)),
+            excuse: wish.excuse.clone(),
+            excused: Mutex::new(unsealed),
+            news: wish.news.clone(),
             ..Rare::default()
         });
         let (owner, resource, epoch) = (&shared.owner, &token.resource, token.epoch.get());
@@ -272,6 +299,7 @@ impl Attempts<'_> {
         if wish.progress_within.is_some() {
             Keeper::watch_progress(&held);
         }
+        Keeper::seal_the_rest(&held);
         held
     }
 }
@@ -288,6 +316,8 @@ impl Wish {
             sinks: rare.map(|rare| Arc::clone(&rare.sinks)).unwrap_or_default(),
             progress_within: rare.and_then(|rare| rare.progress.as_ref()).map(|progress| progress.within),
             label: rare.and_then(|rare| rare.label.clone()),
+            excuse: rare.map(|rare| rare.excuse.clone()).unwrap_or_default(),
+            news: rare.and_then(|rare| rare.news.clone()),
         }
     }
 

@@ -1,14 +1,15 @@
 //! What a lease asks of its keeper.
 
 use super::kept::Kept;
-use super::sealing::{Trouble, drive, sealed_sinks};
+use super::sealing::{Limits, Trouble, drive, sealed_sinks};
 use super::{Held, Keeper};
 use crate::error::{FinishError, HeedError, Lost};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::decide::{Refusal, Request, SinkRefusal};
-use tenure_core::holder::{HeldLease, LeasePhase};
+use tenure_core::holder::HeldLease;
 use tenure_core::{Loss, Outcome, SinkId, Token, Verdict};
 use tenure_sink::Sink;
 use tokio::sync::oneshot;
@@ -94,6 +95,8 @@ impl Keeper {
         let heeded = on_keeper(held, |held| async move {
             match verdict {
                 Verdict::Unsealed => seal_again(&held, &sink).await,
+                // The receiver has read the authority's own records: there is nothing to look closer at.
+                Verdict::Over(_) => Err(lost(&held, Loss::CheckRefused)),
                 _ => look_closer(&held, &*adapter, sink).await,
             }
         });
@@ -154,7 +157,7 @@ fn adapter(held: &Held, sink: &SinkId) -> Option<Arc<dyn Sink>> {
     held.rare().and_then(|rare| rare.sinks.iter().find(|adapter| adapter.id() == sink)).cloned()
 }
 
-async fn given_up(held: &Arc<Held>, shown: Option<SinkRefusal>) -> super::ask::Answered {
+pub(super) async fn given_up(held: &Arc<Held>, shown: Option<SinkRefusal>) -> super::ask::Answered {
     Debt::of(held).pay(shown).await
 }
 
@@ -193,19 +196,16 @@ impl Debt {
 async fn seal_again(held: &Arc<Held>, sink: &SinkId) -> Result<(), HeedError> {
     let Some(rare) = held.rare() else { return Err(HeedError::NotMine { sink: sink.clone() }) };
     let ids = sealed_sinks(&rare.sinks);
-    let mut lease = HeldLease::held(held.token().clone(), &ids, ids.clone());
-    lease.handle_unsealed(sink);
-    let shared = held.shared();
+    let mut lease = HeldLease::held(held.token().clone(), &ids, &BTreeSet::from([sink.clone()]), ids.clone());
     let until = held.session().gate.deadline().unwrap_or(tenure_core::Instant::from_nanos(0));
-    match drive(shared, held.session(), &rare.sinks, &mut lease, until).await {
+    let marked = |sink: &SinkId| held.not_excused_any_more(sink);
+    let limits = Limits { until: Some(until), news: rare.news.as_ref(), marked: Some(&marked), ..Limits::default() };
+    match drive(held.shared(), held.session(), &rare.sinks, &mut lease, &limits).await {
         Ok(()) => Ok(held.standing()?),
         Err(Trouble::Sink(sink, error)) => Err(HeedError::Sink { sink, error }),
         Err(Trouble::Authority(error)) => Err(error.into()),
         Err(Trouble::Lost | Trouble::Refused(_)) => {
-            let loss = match lease.phase() {
-                LeasePhase::Lost(loss) => *loss,
-                _ => Loss::SealRefused,
-            };
+            let loss = held.lost_while_sealing(&lease).await;
             Err(lost(held, loss))
         }
     }

@@ -257,10 +257,12 @@ async fn nothing_is_asked_for_after_the_wish_was_dropped() {
 async fn a_receiver_that_never_answers_does_not_hold_the_resource() {
     for call in [Call::Describe, Call::Seal] {
         let case = Case::new(true).await;
-        let _hang = case.faults.hang(call);
+        let (_hang, gate) = Hang::new();
+        case.faults.on(move |other| other == call, 0, usize::MAX, Fault::HangBefore(gate));
         let wish = case.wish();
         let error = case.stage.drive("the wish ends", wish).await.unwrap_err();
         assert!(matches!(error, tenure::AcquireError::Sink { .. }), "{error}");
+        case.faults.heal();
         case.leaves_nothing_behind().await;
     }
 }

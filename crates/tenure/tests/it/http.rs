@@ -4,8 +4,10 @@ use crate::receivers::id;
 use crate::stage::{RESOURCE, Stage, TTL};
 use axum::extract::{Extension, State};
 use axum::http::Response;
+use axum::response::IntoResponse as _;
 use axum::routing::post;
 use axum::{Router, body::Bytes};
+use reqwest::redirect::Policy;
 use reqwest_middleware::ClientWithMiddleware;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use tenure::core::fence::Rule;
 use tenure::grant::{KeyFolder, Verifier};
 use tenure::http::{NotDone, Sent, ShowLease, sent};
 use tenure::sink::http::{HttpSink, Kind, Routes, TokenLayer, answer, answer_error};
-use tenure::sink::{ApplyError, SqliteFence, SqliteSink, digest_of};
+use tenure::sink::{ApplyError, SinkError, SqliteFence, SqliteSink, digest_of};
 use tenure::{Lease, OperationId, Outcome, Tenure, Token, Verdict};
 
 /// A shop whose orders stand in SQLite, with the fence in the transaction of each.
@@ -44,8 +46,12 @@ impl Shop {
         let tokens = TokenLayer::new(verifier.clone(), id("shop")).wants_operation();
         let router = Router::new()
             .route("/orders", post(order))
-            .route("/slow", post(slow))
+            .route("/cut-off", post(cut_off))
             .route("/broken", post(broken))
+            .route("/lost", post(lost))
+            .route("/moved", post(moved))
+            .route("/picky", post(picky))
+            .route("/newer", post(newer))
             .layer(tokens)
             .with_state(Arc::clone(&orders))
             .nest_service("/tenure", Routes::new(Arc::new(sink), verifier));
@@ -65,9 +71,9 @@ impl Shop {
         worker.acquire(RESOURCE).sink(Arc::new(sink)).wait(Duration::ZERO).await.unwrap()
     }
 
-    fn client(&self, lease: &Lease) -> ClientWithMiddleware {
+    fn client(&self, lease: &Lease, policy: Policy) -> ClientWithMiddleware {
         let show = ShowLease::new(lease.checkpoint(), &format!("http://{}/anything", self.address)).unwrap();
-        reqwest_middleware::ClientBuilder::new(plain()).with(show).build()
+        reqwest_middleware::ClientBuilder::new(plain(policy)).with(show).build()
     }
 
     async fn order(&self, lease: &Lease, operation: &str, content: &str) -> Sent {
@@ -75,11 +81,12 @@ impl Shop {
     }
 
     async fn send(&self, lease: &Lease, path: &str, operation: Option<&str>, content: &str) -> Sent {
-        let mut request = self.client(lease).post(format!("http://{}{path}", self.address)).body(content.to_owned());
+        let client = self.client(lease, Policy::none());
+        let mut request = client.post(format!("http://{}{path}", self.address)).body(content.to_owned());
         if let Some(operation) = operation {
             request = request.with_extension(OperationId::new(operation).unwrap());
         }
-        sent(request.timeout(Duration::from_millis(500)).send().await).await
+        sent(request.send().await).await
     }
 
     fn orders(&self) -> Vec<String> {
@@ -94,11 +101,11 @@ impl Shop {
 }
 
 /// The provider is given explicitly: this workspace's client brings none along.
-fn plain() -> reqwest::Client {
+fn plain(policy: Policy) -> reqwest::Client {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let tls = tls.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
-    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let client = reqwest::Client::builder().no_proxy().redirect(policy);
     client.tls_backend_preconfigured(tls).build().unwrap()
 }
 
@@ -129,15 +136,53 @@ async fn order(
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-/// Does it, and never answers.
-async fn slow(
+/// Does it, and breaks the connection off.
+async fn cut_off(
     orders: State<Arc<Orders>>,
     token: Extension<Token>,
     operation: Extension<OperationId>,
     body: Bytes,
 ) -> Response<String> {
     order(orders, token, operation, body).await;
-    std::future::pending().await
+    panic!("the server ends here, as it should in this test")
+}
+
+/// Does it, and its own store does not tell it so.
+async fn lost(
+    orders: State<Arc<Orders>>,
+    token: Extension<Token>,
+    operation: Extension<OperationId>,
+    body: Bytes,
+) -> Response<String> {
+    order(orders, token, operation, body).await;
+    answer_error(&SinkError::Unreachable { place: "shop".to_owned(), why: "the connection broke".to_owned() })
+}
+
+/// Does it, and sends the client on.
+async fn moved(
+    orders: State<Arc<Orders>>,
+    token: Extension<Token>,
+    operation: Extension<OperationId>,
+    body: Bytes,
+) -> axum::response::Redirect {
+    let order = order(orders, token, operation, body).await;
+    axum::response::Redirect::to(&format!("/orders?{}", order.status().as_u16()))
+}
+
+/// Does nothing, and says so in its own words.
+async fn picky() -> axum::response::Response {
+    problem("https://shop.example/too-late", 422)
+}
+
+/// As a newer program may answer.
+async fn newer() -> axum::response::Response {
+    problem("urn:tenure:problem:newer", 409)
+}
+
+fn problem(kind: &str, status: u16) -> axum::response::Response {
+    let body = format!(r#"{{"type":"{kind}","title":"x","status":{status},"detail":"x"}}"#);
+    let kind = [(http::header::CONTENT_TYPE, "application/problem+json")];
+    (http::StatusCode::from_u16(status).unwrap(), kind, body).into_response()
 }
 
 /// Does it, and says that it failed.
@@ -204,7 +249,7 @@ async fn a_late_holder_is_refused_and_a_lost_one_sends_nothing() {
 async fn what_was_not_answered_is_unknown_and_settled_by_the_same_operation() {
     let shop = Shop::open().await;
     let lease = shop.lease("a").await;
-    for (path, operation) in [("/slow", "one"), ("/broken", "two")] {
+    for (path, operation) in [("/cut-off", "one"), ("/broken", "two"), ("/lost", "three")] {
         let sent = shop.send(&lease, path, Some(operation), operation).await;
         assert!(matches!(sent, Sent::Unknown { .. }), "{path}: {sent:?}");
         // It has taken effect, as the same operation again finds.
@@ -215,7 +260,40 @@ async fn what_was_not_answered_is_unknown_and_settled_by_the_same_operation() {
             other => panic!("{path}: {other:?}"),
         }
     }
-    assert_eq!(shop.orders(), ["one", "two"]);
+    assert_eq!(shop.orders(), ["one", "two", "three"]);
+}
+
+/// A client that followed redirects took the page at their end for the service's answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_elsewhere_is_unknown() {
+    let shop = Shop::open().await;
+    let lease = shop.lease("a").await;
+    let request = shop.client(&lease, Policy::default()).post(format!("http://{}/moved", shop.address)).body("tea");
+    let moved = sent(request.with_extension(OperationId::new("one").unwrap()).send().await).await;
+    match moved {
+        Sent::Unknown { why } => assert!(why.contains("redirect(Policy::none())"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(shop.orders(), ["tea"]);
+    // A fragment is not sent, and is no other place.
+    let here = shop.client(&lease, Policy::default()).post(format!("http://{}/picky?a=b#here", shop.address));
+    let here = sent(here.with_extension(OperationId::new("two").unwrap()).send().await).await;
+    assert!(matches!(&here, Sent::Taken(response) if response.status() == 422), "{here:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_services_own_problem_is_its_own_answer() {
+    let shop = Shop::open().await;
+    let lease = shop.lease("a").await;
+    match shop.send(&lease, "/picky", Some("one"), "tea").await {
+        Sent::Taken(response) => {
+            assert_eq!((response.status().as_u16(), response.url().path()), (422, "/picky"));
+            assert!(response.text().await.unwrap().contains("shop.example"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let newer = shop.send(&lease, "/newer", Some("one"), "tea").await;
+    assert!(matches!(newer, Sent::Unknown { .. }), "{newer:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +307,7 @@ async fn what_was_certainly_not_done_is_told_from_that() {
     // Nobody is at that port any more.
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let show = ShowLease::new(lease.checkpoint(), &format!("http://{gone}")).unwrap();
-    let client = reqwest_middleware::ClientBuilder::new(plain()).with(show).build();
+    let client = reqwest_middleware::ClientBuilder::new(plain(Policy::none())).with(show).build();
     let not_sent = sent(client.post(format!("http://{gone}/orders")).send().await).await;
     assert!(matches!(&not_sent, Sent::NotDone(why @ NotDone::NotSent { .. }) if why.is_transient()), "{not_sent:?}");
     // The lease is shown to one service alone.

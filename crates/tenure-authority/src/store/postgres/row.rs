@@ -337,13 +337,19 @@ pub(super) fn phase_columns(phase: &Phase) -> Result<PhaseColumns<'_>> {
 struct Mark {
     bound: Option<String>,
     sealed: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    excused: bool,
 }
 
 pub(super) fn sinks_to(sinks: &BTreeMap<SinkId, SinkMark>) -> Result<String> {
     if sinks.is_empty() {
         return Ok("{}".to_owned());
     }
-    let mark = |mark: &SinkMark| Mark { bound: mark.bound.as_ref().map(ToString::to_string), sealed: mark.sealed };
+    let mark = |mark: &SinkMark| Mark {
+        bound: mark.bound.as_ref().map(ToString::to_string),
+        sealed: mark.sealed,
+        excused: mark.excused,
+    };
     to_json(&sinks.iter().map(|(sink, of)| (sink.as_str(), mark(of))).collect::<BTreeMap<_, _>>())
 }
 
@@ -354,7 +360,7 @@ fn sinks_from(text: &str) -> Result<BTreeMap<SinkId, SinkMark>> {
     let marks: BTreeMap<String, Mark> = from_json(text)?;
     let mark = |(sink, mark): (String, Mark)| {
         let bound = mark.bound.map(Generation::new).transpose();
-        Ok((SinkId::new(sink)?, SinkMark { bound: bound?, sealed: mark.sealed }))
+        Ok((SinkId::new(sink)?, SinkMark { bound: bound?, sealed: mark.sealed, excused: mark.excused }))
     };
     let marks: std::result::Result<_, tenure_core::NameError> = marks.into_iter().map(mark).collect();
     marks.map_err(damaged)

@@ -14,8 +14,8 @@ use tenure_core::{ResourceName, SessionId};
 /// So much one script lists: a server does nothing else meanwhile.
 const PIECE: usize = 1_000;
 
-pub(super) async fn read(server: &Arc<Server>, keys: [String; 3]) -> Result<Read, StoreError> {
-    let answer = server.ask(&READ, &keys).await?;
+pub(super) async fn read(server: &Arc<Server>, keys: [String; 5]) -> Result<Read, StoreError> {
+    let answer = server.ask(&READ, &keys, &[]).await?;
     found(answer).map_err(|damage| server.damaged(&damage))
 }
 
@@ -27,7 +27,7 @@ fn found(mut answer: Answer) -> Result<Read, Damage> {
     let holdings = row::holdings(&answer.next()?.unwrap_or_default())?;
     let lease = answer.next()?.map(|value| row::lease(&value)).transpose()?.unzip();
     let holder = answer.next()?.map(|value| row::session(&value)).transpose()?.unzip();
-    let grant_known = answer.next()?.is_some_and(|known| known != "0");
+    let grant_known = answer.next()?.is_some();
     let versions = Versions { authority: Some(Version(version)), caller: caller.1, lease: lease.1, holder: holder.1 };
     let view = View {
         authority,
@@ -47,7 +47,7 @@ pub(super) async fn leases(server: &Arc<Server>, page: Page<ResourceName>) -> Re
     while listed.len() < page.limit {
         let most = PIECE.min(page.limit - listed.len());
         let args = [after.as_ref().map(ResourceName::to_string).unwrap_or_default(), most.to_string()];
-        let mut answer = server.ask(&LEASES, &args).await?;
+        let mut answer = server.ask(&LEASES, &[], &args).await?;
         let before = listed.len();
         while !answer.is_at_end() {
             listed.push(listing(&mut answer).map_err(|damage| server.damaged(&damage))?);
@@ -70,7 +70,7 @@ pub(super) async fn grants(server: &Arc<Server>, id: SessionId) -> Result<Vec<Le
     let mut grants: Vec<LeaseRecord> = Vec::new();
     loop {
         let after = grants.last().map(|last| last.resource.to_string()).unwrap_or_default();
-        let mut answer = server.ask(&GRANTS, &[id.to_string(), after, PIECE.to_string()]).await?;
+        let mut answer = server.ask(&GRANTS, &[], &[id.to_string(), after, PIECE.to_string()]).await?;
         let before = grants.len();
         while !answer.is_at_end() {
             let value = answer.expect("a listed resource").map_err(|damage| server.damaged(&damage))?;
@@ -106,7 +106,7 @@ pub(super) async fn history(server: &Arc<Server>, query: HistoryQuery) -> Result
             None => ["1".to_owned(), "0".to_owned()],
             Some(_) => [at(first), at(last)],
         };
-        let mut answer = server.ask(&HISTORY, &asked).await?;
+        let mut answer = server.ask(&HISTORY, &[], &asked).await?;
         let fault = |damage: Damage| server.damaged(&damage);
         let length = answer.expect("the history's length").and_then(|text| number(&text)).map_err(fault)?;
         if query.order == Order::NewestFirst && place.is_none_or(|end| end > length) {
@@ -141,7 +141,7 @@ pub(super) async fn idle_sessions(server: &Arc<Server>, limit: usize) -> Result<
         return Ok(Vec::new());
     }
     let most = limit.min(100_000);
-    let mut answer = server.ask(&IDLE, &[most.to_string()]).await?;
+    let mut answer = server.ask(&IDLE, &[], &[most.to_string()]).await?;
     let mut ids = Vec::new();
     while !answer.is_at_end() {
         let id = answer.expect("an idle session").map_err(|damage| server.damaged(&damage))?;

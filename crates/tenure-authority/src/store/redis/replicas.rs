@@ -52,7 +52,7 @@ pub(super) async fn settle_doubt(server: &Server, link: &Arc<Link>) -> Result<()
 async fn ask(server: &Server, link: &Arc<Link>) -> Result<(), StoreError> {
     let left = server.replicas.doubt.left();
     // The doubt may be about what another connection wrote. What this one writes comes after it.
-    server.call_on(link, &TOUCH, &[], server.place.timeout).await.map_err(|fault| fault.error)?;
+    server.call_on(link, &TOUCH, &[], &[], server.place.timeout).await.map_err(|fault| fault.error)?;
     if have(server, link).await {
         server.replicas.doubt.settle(left);
         return Ok(());

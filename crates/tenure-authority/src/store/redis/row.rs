@@ -4,13 +4,20 @@ use crate::WallTime;
 use crate::store::json::{
     JsonError, authority_to, lease_from, lease_to, session_from, session_to, transition_from, transition_to,
 };
-use crate::store::{Hint, Recalled, Recorded, Version};
+use crate::store::{Recalled, Recorded, Version};
 use tenure_core::decide::{Change, Swap};
-use tenure_core::record::{Event, Grant, Holdings, LeaseRecord, SessionRecord, SessionState, Transition};
+use tenure_core::record::{Event, Holdings, LeaseRecord, SessionRecord, SessionState, Transition};
 use tenure_core::{GrantId, Instant, ResourceName, SessionId};
 
-/// So many arguments describe a change: see `lua/swap.lua`.
-const CHANGE: usize = 15;
+/// A change as `lua/swap.lua` is given it.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The fields that it stands on.
+    pub(super) fields: Vec<String>,
+    pub(super) args: Vec<String>,
+    /// Whether it has a row of the history.
+    pub(super) is_told: bool,
+}
 
 /// Under which conditions a change is made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,58 +40,71 @@ impl Conditions {
     }
 }
 
-/// The arguments for one change.
-pub(super) fn change(swap: &Swap, conditions: &Conditions) -> Result<[String; CHANGE], JsonError> {
+/// One change.
+pub(super) fn change(swap: &Swap, conditions: &Conditions) -> Result<Asked, JsonError> {
     let none = String::new;
     let version = |version: Option<Version>| version.map_or_else(none, |version| version.0.to_string());
-    let mut renewal = (none(), none());
-    let (kind, id, record, state, when, score) = match &swap.change {
+    let (kind, own, fields, rest) = match &swap.change {
         Change::Authority(after) => {
-            ("A", none(), authority_to(after)?, after.incarnation.to_string(), after.identity.to_string(), none())
+            let rest = vec![authority_to(after)?, after.incarnation.to_string(), after.identity.to_string()];
+            ("A", none(), vec![], rest)
         }
         Change::Session(after) => {
-            let (state, when, score) = match after.state {
-                SessionState::Live => (after.incarnation.to_string(), after.deadline, above(after.deadline.as_nanos())),
-                SessionState::Ended { at, .. } => ("-".to_owned(), at, at.as_nanos() / 1_000),
-            };
-            if conditions.is_recalled && swap.transition.event == Event::Renewed {
-                let ttl = after.ttl.get().as_nanos();
-                renewal = ((ttl / 1_000).to_string(), format!("{:03}", ttl % 1_000));
-            }
-            ("S", after.id.to_string(), session_to(after)?, state, when.as_nanos().to_string(), score.to_string())
+            let is_renewal = conditions.is_recalled && swap.transition.event == Event::Renewed;
+            let fields = if is_renewal { vec![print_field(after.id)] } else { vec![] };
+            ("S", session_field(after.id), fields, session_args(after, is_renewal)?)
         }
-        Change::DropSession(id) => ("s", id.to_string(), none(), none(), none(), none()),
+        Change::DropSession(id) => ("s", session_field(*id), vec![print_field(*id)], vec![]),
         Change::Lease(after) => {
-            let mixed = after.holding().map_or_else(|| "-".to_owned(), |(_, grant)| mixed(grant));
-            ("L", after.resource.to_string(), lease_to(after)?, mixed, after.session.to_string(), none())
+            let fields = vec![print_field(after.session), session_field(after.session)];
+            ("L", lease_field(&after.resource), fields, vec![lease_to(after)?, mark(after), after.session.to_string()])
         }
-        Change::DropLease(resource) => ("l", resource.to_string(), none(), none(), none(), none()),
+        Change::DropLease(resource) => ("l", lease_field(resource), vec![], vec![]),
     };
     let before = [conditions.valid_before, swap.made_before()].into_iter().flatten().min();
     // A renewal hands nothing over; without a row of the history it stays small, however often it comes.
     let is_told = swap.transition.event != Event::Renewed;
-    let told = match (&swap.change, &swap.transition.resource) {
-        (Change::Authority(_), _) => "*".to_owned(),
-        (change, Some(resource)) if is_told => format!("{}{resource}", Hint::of(change).code()),
-        _ => none(),
-    };
-    Ok([
+    let relies_on = swap.relies_on.map_or_else(none, session_field);
+    let args = [
         kind.to_owned(),
-        id,
+        own.clone(),
         version(conditions.expected),
-        swap.relies_on.map_or_else(none, |id| id.to_string()),
+        relies_on.clone(),
         version(conditions.authority),
         before.map_or_else(none, |before| above(before.as_nanos()).to_string()),
-        record,
-        state,
-        when,
-        score,
-        renewal.0,
-        renewal.1,
         if is_told { row(WallTime::now(), &swap.transition)? } else { none() },
-        swap.transition.grant.filter(|_| is_told).map_or_else(none, |grant| grant.to_string()),
-        told,
-    ])
+        swap.transition.grant.filter(|_| is_told).map_or_else(none, grant_field),
+    ];
+    let fields = fields.into_iter().chain([own, relies_on]).filter(|field| !field.is_empty());
+    Ok(Asked { fields: fields.collect(), args: args.into_iter().chain(rest).collect(), is_told })
+}
+
+fn session_args(after: &SessionRecord, is_renewal: bool) -> Result<Vec<String>, JsonError> {
+    let (state, when, score) = match after.state {
+        SessionState::Live => (after.incarnation.to_string(), after.deadline, above(after.deadline.as_nanos())),
+        SessionState::Ended { at, .. } => ("-".to_owned(), at, at.as_nanos() / 1_000),
+    };
+    let ttl = after.ttl.get().as_nanos();
+    let (ttl, rest) =
+        if is_renewal { ((ttl / 1_000).to_string(), format!("{:03}", ttl % 1_000)) } else { Default::default() };
+    Ok(vec![session_to(after)?, state, when.as_nanos().to_string(), score.to_string(), ttl, rest])
+}
+
+fn session_field(id: SessionId) -> String {
+    format!("s:{id}")
+}
+
+/// Of the fingerprint of what stands on a session.
+fn print_field(id: SessionId) -> String {
+    format!("f:{id}")
+}
+
+fn lease_field(resource: &ResourceName) -> String {
+    format!("l:{resource}")
+}
+
+pub(super) fn grant_field(id: GrantId) -> String {
+    format!("g:{id}")
 }
 
 /// Microseconds; a reading has reached the instant when it has reached them.
@@ -92,9 +112,23 @@ fn above(nanos: u64) -> u64 {
     nanos.div_ceil(1_000)
 }
 
-/// What the fingerprint of a session is toggled by.
-fn mixed(grant: Grant) -> String {
-    format!("{:032x}", Holdings::default().toggled(grant).bits())
+/// What the fingerprint of its session is toggled by: nothing but zeros when no grant stands.
+fn mark(lease: &LeaseRecord) -> String {
+    let mark: Holdings = lease.holding().map(|(_, grant)| grant).into_iter().collect();
+    print_to(mark)
+}
+
+/// A fingerprint takes part in what the script reckons, and in what is text: seven bits in each of its bytes.
+const PRINT: usize = 20;
+
+fn print_to(print: Holdings) -> String {
+    let mut left = print.bits();
+    let mut bytes = [0; PRINT];
+    for byte in bytes.iter_mut().rev() {
+        *byte = left.to_le_bytes()[0] & 0x7f;
+        left >>= 7;
+    }
+    bytes.into_iter().map(char::from).collect()
 }
 
 /// A row of the history.
@@ -139,18 +173,18 @@ pub(super) fn session(value: &str) -> Result<(SessionRecord, Version), Damage> {
 }
 
 pub(super) fn lease(value: &str) -> Result<(LeaseRecord, Version), Damage> {
-    let (version, rest) = word(value)?;
-    let (_, rest) = word(rest)?;
-    let (_, record) = word(rest)?;
+    let (_, rest) = word(value)?;
+    let rest = rest.get(PRINT..).ok_or_else(|| Damage(format!("{value:?} ends too early")))?;
+    let (version, record) = word(rest)?;
     Ok((lease_from(record)?, Version(number(version)?)))
 }
 
+/// The fingerprint of what stands on a session; empty for nothing.
 pub(super) fn holdings(value: &str) -> Result<Holdings, Damage> {
-    if value.is_empty() {
-        return Ok(Holdings::default());
+    if !(value.is_empty() || value.len() == PRINT && value.is_ascii()) {
+        return Err(Damage(format!("{value:?} is no fingerprint")));
     }
-    let bits = u128::from_str_radix(value, 16).map_err(|_| Damage(format!("{value:?} is no fingerprint")))?;
-    Ok(Holdings::from_bits(bits))
+    Ok(Holdings::from_bits(value.bytes().fold(0, |bits, byte| bits << 7 | u128::from(byte))))
 }
 
 pub(super) fn recorded(number: u64, value: &str) -> Result<Recorded, Damage> {
@@ -159,10 +193,13 @@ pub(super) fn recorded(number: u64, value: &str) -> Result<Recorded, Damage> {
     Ok(Recorded { number, wall, transition: transition_from(transition)? })
 }
 
-/// What a script is asked for, where nothing is the empty text.
-pub(super) fn keys(keys: &tenure_core::decide::Keys) -> [String; 3] {
-    let session = keys.session.map(|id: SessionId| id.to_string());
-    let resource = keys.resource.as_ref().map(ResourceName::to_string);
-    let grant = keys.grant.map(|id: GrantId| id.to_string());
-    [session, resource, grant].map(Option::unwrap_or_default)
+/// The fields that a reading is of; the empty text where nothing is asked for.
+pub(super) fn keys(keys: &tenure_core::decide::Keys) -> [String; 5] {
+    [
+        "record".to_owned(),
+        keys.session.map_or_else(String::new, session_field),
+        keys.session.map_or_else(String::new, print_field),
+        keys.resource.as_ref().map_or_else(String::new, lease_field),
+        keys.grant.map_or_else(String::new, grant_field),
+    ]
 }

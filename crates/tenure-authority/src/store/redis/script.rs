@@ -23,7 +23,7 @@ scripts! {
     LEASES = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/leases.lua";
     GRANTS = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/grants.lua";
     HISTORY = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/history.lua";
-    IDLE = " flags=no-writes", "lua/head.lua", "lua/whole.lua", "lua/idle.lua";
+    IDLE = "", "lua/head.lua", "lua/whole.lua", "lua/idle.lua";
     SWAP = "", "lua/head.lua", "lua/swap.lua";
     IMPORT = "", "lua/head.lua", "lua/whole.lua", "lua/import.lua";
     TOUCH = "", "lua/head.lua", "lua/touch.lua";

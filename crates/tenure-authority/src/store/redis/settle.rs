@@ -56,7 +56,7 @@ pub(super) async fn settle(server: &Server, link: &Link) -> Result<(), StoreErro
     let place = &server.place;
     super::warnings::tell(link, place).await;
     for _ in 0..ROUNDS_MAX {
-        let looked = evaluate(link, place, &READ, &["", "0", "", "", ""], place.timeout).await;
+        let looked = evaluate(link, place, &READ, &["", "0", "5", "record", "", "", "", ""], place.timeout).await;
         let looked = looked.map_err(|error| fault::of_call(&error, place).error)?;
         let mut parts = items(looked).map_err(|damage| server.damaged(&damage))?.into_iter().map(text);
         let mut part = || parts.next().unwrap_or_else(|| Ok(String::new())).map_err(|damage| server.damaged(&damage));

@@ -2,17 +2,17 @@
 
 use super::fault::Fault;
 use super::replicas;
-use super::row::{self, Conditions, number};
+use super::row::{self, Asked, Conditions, Damage, number};
 use super::script::{IMPORT, SWAP};
 use super::server::{Answer, Server};
 use crate::StoreError;
 use crate::store::home::{Home, HomeGone};
 use crate::store::json::authority_to;
 use crate::store::{After, Import, RecallOutcome, Recalled, SwapOutcome, Version};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tenure_core::decide::Swap;
+use tenure_core::decide::{Keys, Swap};
 use tokio::sync::oneshot;
 
 /// Where changes wait.
@@ -34,7 +34,7 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Job {
-    args: Vec<String>,
+    asked: Asked,
     answer: oneshot::Sender<Result<RecallOutcome, StoreError>>,
 }
 
@@ -71,9 +71,9 @@ impl Writer {
     }
 
     async fn put(&self, home: &Home, swap: &Swap, conditions: &Conditions) -> Result<RecallOutcome, StoreError> {
-        let args = row::change(swap, conditions).map_err(|error| self.server.damaged(&error.into()))?;
+        let asked = row::change(swap, conditions).map_err(|error| self.server.damaged(&error.into()))?;
         let (answer, answered) = oneshot::channel();
-        if self.desk.put(Job { args: args.into(), answer }) {
+        if self.desk.put(Job { asked, answer }) {
             home.spawn(work(Arc::clone(&self.server), Turn { desk: Arc::clone(&self.desk), is_over: false }));
         }
         // An error means that whoever was at it ended without a word.
@@ -130,49 +130,52 @@ async fn work(server: Arc<Server>, mut turn: Turn) {
             turn.is_over = true;
             return;
         }
-        let args: Vec<String> = batch.iter_mut().flat_map(|job| std::mem::take(&mut job.args)).collect();
-        match made(&server, &args, batch.len()).await {
-            Ok(outcomes) => {
-                for (job, outcome) in batch.into_iter().zip(outcomes) {
-                    // Nobody waits any more when the future was dropped; the change is made or not all the same.
-                    let _ = job.answer.send(outcome);
-                }
-            }
-            Err(fault) => {
-                for job in batch {
-                    let _ = job.answer.send(failed(&fault));
-                }
-            }
+        let (mut fields, mut args, mut are_told) = (BTreeSet::new(), Vec::new(), Vec::new());
+        for job in &mut batch {
+            fields.extend(std::mem::take(&mut job.asked.fields));
+            args.append(&mut job.asked.args);
+            are_told.push(job.asked.is_told);
+        }
+        let fields: Vec<_> = fields.into_iter().collect();
+        let made = made(&server, &fields, &args, &are_told).await;
+        let mut outcomes = made.as_ref().ok().into_iter().flatten();
+        for job in batch {
+            let outcome = match &made {
+                Ok(_) => Ok(outcomes.next().copied().unwrap_or(RecallOutcome::Unknown)),
+                Err(fault) => failed(fault),
+            };
+            // Nobody waits any more when the future was dropped; the change is made or not all the same.
+            let _ = job.answer.send(outcome);
         }
         // Whoever was answered mostly comes again at once. Without this pause the callers part into two halves that wait
-        // for each other, and each script, and each saving, is for one half.
+        // for each other, and each script, and each saving, is for one half. Two scripts under way at a time are no gain
+        // either: the server is what takes the time.
         tokio::task::yield_now().await;
     }
 }
 
-type Made = Result<RecallOutcome, StoreError>;
-
-async fn made(server: &Arc<Server>, args: &[String], changes: usize) -> Result<Vec<Made>, Fault> {
+async fn made(
+    server: &Arc<Server>,
+    fields: &[String],
+    args: &[String],
+    are_told: &[bool],
+) -> Result<Vec<RecallOutcome>, Fault> {
     let link = server.links.get(server).await?;
     let sent = server.replicas.doubt.send();
-    let mut answer = match server.call_on(&link, &SWAP, args, server.place.timeout).await {
+    let answer = match server.call_on(&link, &SWAP, fields, args, server.place.timeout).await {
         Err(fault) if fault.is_certain => {
             sent.settled();
             return Err(fault);
         }
         said => said?,
     };
-    let mut outcomes: Vec<Made> = (0..changes).map(|_| outcome(&mut answer)).collect();
-    let is_made = |outcome: &Made| matches!(outcome, Ok(RecallOutcome::Done(_)));
-    let may_be_made = |outcome: &Made| is_made(outcome) || matches!(outcome, Ok(RecallOutcome::Unknown));
-    if !outcomes.iter().any(may_be_made) || replicas::have(server, &link).await {
+    let mut outcomes = outcomes(answer, are_told);
+    if outcomes.iter().all(|outcome| *outcome == RecallOutcome::Changed) || replicas::have(server, &link).await {
         sent.settled();
     } else {
         // It stands here, and may be lost with this server. Whoever reads it is told only once the replicas have it.
-        outcomes
-            .iter_mut()
-            .filter(|outcome| is_made(outcome))
-            .for_each(|outcome| *outcome = Ok(RecallOutcome::Unknown));
+        let made = outcomes.iter_mut().filter(|outcome| matches!(outcome, RecallOutcome::Done(_)));
+        made.for_each(|outcome| *outcome = RecallOutcome::Unknown);
     }
     Ok(outcomes)
 }
@@ -185,32 +188,41 @@ fn failed(fault: &Fault) -> Result<RecallOutcome, StoreError> {
     Ok(RecallOutcome::Unknown)
 }
 
-/// What came of one change of a batch.
-fn outcome(answer: &mut Answer) -> Result<RecallOutcome, StoreError> {
-    let Ok(said) = answer.expect("an answer") else { return Ok(RecallOutcome::Unknown) };
-    if said.is_empty() {
-        return Ok(RecallOutcome::Changed);
+/// What came of the changes of a batch: of each whether it has a row of the history. Those that the answer says nothing
+/// about, or nothing that makes sense, may have been made; what they look like is to be read.
+fn outcomes(mut answer: Answer, are_told: &[bool]) -> Vec<RecallOutcome> {
+    let mut outcomes = Vec::with_capacity(are_told.len());
+    if let Err(damage) = read_outcomes(&mut answer, are_told, &mut outcomes) {
+        tracing::warn!(error = damage.0, "the store does not say what came of some changes");
     }
-    let mut words = said.split(' ');
-    let mut word = || words.next().unwrap_or_default();
-    let (version, history, holdings) = (number(word()), number(word()), row::holdings(word()));
-    match (version, history, holdings) {
-        (Ok(version), Ok(history), Ok(holdings)) => {
-            Ok(RecallOutcome::Done(After { version: Version(version), now: answer.now, history, holdings }))
-        }
-        // It was made; what it looks like is to be read.
-        _ => Ok(RecallOutcome::Unknown),
+    outcomes.resize(are_told.len(), RecallOutcome::Unknown);
+    outcomes
+}
+
+fn read_outcomes(answer: &mut Answer, are_told: &[bool], outcomes: &mut Vec<RecallOutcome>) -> Result<(), Damage> {
+    let mut version = number(&answer.expect("the newest version")?)?;
+    let mut history = number(&answer.expect("the history's length")?)?;
+    for is_told in are_told {
+        outcomes.push(match answer.next_of("what came of a change")? {
+            None => RecallOutcome::Changed,
+            Some(print) => {
+                (version, history) = (version + 1, history + u64::from(*is_told));
+                let holdings = row::holdings(&print)?;
+                RecallOutcome::Done(After { version: Version(version), now: answer.now, history, holdings })
+            }
+        });
     }
+    Ok(())
 }
 
 /// Fills an empty store, in one script.
 pub(super) async fn import(server: Arc<Server>, content: Import) -> Result<SwapOutcome, StoreError> {
     for _ in 0..ROUNDS_MAX {
-        let read = super::reader::read(&server, Default::default()).await?;
+        let read = super::reader::read(&server, row::keys(&Keys::default())).await?;
         let args = import_args(&content, &read).map_err(|error| server.damaged(&error.into()))?;
         let link = server.links.get(&server).await.map_err(|fault| fault.error)?;
         let sent = server.replicas.doubt.send();
-        match server.call_on(&link, &IMPORT, &args, IMPORT_PATIENCE).await {
+        match server.call_on(&link, &IMPORT, &[], &args, IMPORT_PATIENCE).await {
             Ok(mut answer) => match answer.next().unwrap_or_default().as_deref() {
                 Some("done") if !replicas::have(&server, &link).await => return Ok(SwapOutcome::Unknown),
                 said => {
@@ -242,7 +254,7 @@ fn import_args(content: &Import, read: &crate::store::Read) -> Result<Vec<String
     let last = (crate::WallTime::now(), content.transition(read.now));
     let rows = content.rows().iter().map(|row| (row.wall, row.transition.clone())).chain([last]);
     let rows = rows.map(|(wall, row)| {
-        let grant = row.grant.map(|grant| grant.to_string()).unwrap_or_default();
+        let grant = row.grant.map(row::grant_field).unwrap_or_default();
         Ok([row::row(wall, &row)?, grant])
     });
     let rows: Vec<_> = rows.collect::<Result<_, crate::store::json::JsonError>>()?;

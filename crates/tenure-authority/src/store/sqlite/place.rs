@@ -1,3 +1,4 @@
+use super::blocker;
 use crate::StoreError;
 use rusqlite::ErrorCode;
 use std::fmt;
@@ -25,8 +26,10 @@ impl Place {
         };
         match failure.code {
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Unavailable(format!(
-                "another process has held {self} for longer than {:?}: see which one is stopped or hangs in a transaction",
-                self.busy_timeout
+                "another process has held {self} for longer than {:?}: {}",
+                self.busy_timeout,
+                blocker::named(&self.path)
+                    .unwrap_or_else(|| "see which one is stopped or hangs in a transaction".to_owned())
             )),
             ErrorCode::NotADatabase => StoreError::Foreign(self.to_string()),
             ErrorCode::DatabaseCorrupt => StoreError::Corrupt(format!("{self}: {error}")),

@@ -38,7 +38,12 @@ fn the_functions_of_many_keep_the_contract() {
                     .expect("SQL")
             };
             let count: usize = ask("pronargs").parse().expect("a number");
-            let given = |n| if n <= alone { format!("${n}") } else { format!("array[${n}]") };
+            let given = |n| match n {
+                n if n <= alone => format!("${n}"),
+                // Whether it relies on the session that it renews.
+                5 if one == "renew_one" => "array[case when $5 then $3 end]".to_owned(),
+                n => format!("array[${n}]"),
+            };
             let given: Vec<_> = (1..=count).map(given).collect();
             let sql = format!(
                 "create or replace function {schema}.{one}({}) returns {} language sql as \

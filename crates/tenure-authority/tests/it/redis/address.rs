@@ -44,6 +44,10 @@ fn a_wrong_password_is_named_and_not_shown() {
     }
     let store = made(&format!("redis://:s3cret%2F%3F%40@127.0.0.1:{port}"));
     assert!(!format!("{store:?}").contains("s3cret"), "{store:?}");
+    for forgot in ["redis://app:s3cret", "redis://:s3cret/0", "redis+sentinel://h,a:s3cret/p"] {
+        let error = open(forgot).expect_err("no host");
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+    }
     let error = open("redis+sentinel://h/p?sentinel_password=s3cret&x=y").expect_err("no such parameter");
     assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
 }

@@ -77,25 +77,6 @@ fn what_is_not_as_remembered_is_not_changed() {
     assert_eq!(read(&store).view.history, 2);
 }
 
-/// The store looked at what a decision from memory is bounded by, and not at what the change itself is: a quarantine that
-/// came late was made, and ended while holders of the former incarnation still believed.
-#[test]
-fn a_quarantine_that_comes_late_is_not_made() {
-    let store = made(&Redis::shared().url());
-    let (record, own) = authority(&store);
-    let now = read(&store).now;
-    let decided = |at: Instant<_>| Swap {
-        change: Change::Authority(record.quarantined(record.identity.clone(), Default::default(), at)),
-        relies_on: None,
-        transition: transition(Event::Quarantined, at),
-    };
-    let bound = u64::try_from(record.max_ttl.get().as_nanos() / 20).expect("some seconds");
-    let late = decided(Instant::from_nanos(now.as_nanos() - bound));
-    assert_eq!(block_on(store.swap(late, Some(own))).expect("an outcome"), SwapOutcome::Changed);
-    assert_eq!(read(&store).view.authority, record);
-    assert_eq!(block_on(store.swap(decided(now), Some(own))).expect("a change"), SwapOutcome::Done);
-}
-
 /// The ttl is whole to the nanosecond, which Lua's numbers are not.
 #[test]
 fn a_deadline_is_exact() {
@@ -163,6 +144,34 @@ fn a_renewal_writes_as_much_for_a_thousand_leases() {
     let many = renew();
     assert!(one > 100 && many <= one + 64, "{many} {one}");
     assert_eq!(block_on(store.grants(holder.id)).expect("the grants").len(), 1_000);
+}
+
+/// A renewal does not touch the list of the living: whoever looks for idle sessions finds it there under a deadline that has
+/// passed long since, passes it over, and puts the list right.
+#[test]
+fn a_renewed_session_is_not_idle() {
+    let server = Redis::start();
+    let url = fresh(&server.url());
+    let store = open(&url).expect("an address");
+    let tag = format!("{{{}}}", url.rsplit_once("name=").expect("a name").1);
+    let (renewed, other) = (opened(&store, 1), opened(&store, 2));
+    let (_, own) = authority(&store);
+    let asked = Recalled { swap: renewal(&renewed.0), expected: Some(renewed.1), authority: own, valid_before: None };
+    assert!(matches!(recalled(&store, asked), RecallOutcome::Done(_)));
+    for id in [renewed.0.id, other.0.id] {
+        server.cli(&["zadd", &format!("{tag}:live"), "1", &id.to_string()]);
+    }
+    // This one is idle by its record.
+    let mut over = other.0;
+    over.deadline = Instant::from_nanos(2_000);
+    let swap = Swap { change: Change::Session(over.clone()), relies_on: None, transition: renewal(&over).transition };
+    assert_eq!(block_on(store.swap(swap, Some(other.1))).expect("a change"), SwapOutcome::Done);
+    for limit in [1, 100] {
+        assert_eq!(block_on(store.idle_sessions(limit)).expect("the idle sessions"), [over.id], "{limit}");
+    }
+    let score = server.cli(&["zscore", &format!("{tag}:live"), &renewed.0.id.to_string()]);
+    let deadline = session(&store, renewed.0.id).0.deadline;
+    assert_eq!(score, deadline.as_nanos().div_ceil(1_000).to_string());
 }
 
 /// Whether the wake is told within a bound.

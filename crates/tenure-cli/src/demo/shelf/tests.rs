@@ -30,6 +30,8 @@ fn each_scene_of_each_run_has_a_name_of_its_own() {
     assert_ne!(takeover, one.address("gap", Kind::HighWater, dir));
     assert!(two.address("gap", Kind::None, dir).starts_with("postgres://h/d?schema=demo_"));
     assert_ne!(two.address("gap", Kind::None, dir), on("postgres://h/d").address("gap", Kind::None, dir));
+    let bucket = on("s3://b/out/?endpoint=http://h").address("gap", Kind::None, dir);
+    assert!(bucket.starts_with("s3://b/out/demo_") && bucket.ends_with("_gap_none?endpoint=http://h"), "{bucket}");
     assert_eq!(on("files").address("gap", Kind::Sealed, dir), "file:/d/receiver");
     assert_eq!(on("files").there(), None);
 }

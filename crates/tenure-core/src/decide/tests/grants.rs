@@ -1,7 +1,7 @@
 use super::world::{TTL, World, release, resource};
 use crate::decide::{Refusal, Reply, Request, SinkRefusal};
 use crate::record::{EndReason, Phase};
-use crate::{Epoch, Generation, GrantId, SinkId, Token};
+use crate::{Epoch, Generation, GrantId, Reason, SinkId, Token};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
@@ -126,6 +126,53 @@ fn a_whole_takeover_survives_lost_answers() {
     // A candidate without an adapter for what was enrolled is refused by name.
     let wish = world.wish_with(&a, "r", &["db"]);
     assert_eq!(world.ask_twice(&wish), Err(Refusal::NoAdapter { sink: SinkId::new("files").unwrap() }));
+}
+
+#[test]
+fn a_takeover_that_excuses_a_sink_names_it_until_it_is_sealed() {
+    let mut world = World::new();
+    let a = world.worker("a");
+    let ids = ["db", "files", "log"].map(|name| SinkId::new(name).unwrap());
+    let [db, files, log] = &ids;
+    let wish = world.wish_with(&a, "r", &["db", "files", "log"]);
+    let Ok(Reply::Granted(granted)) = world.ask_twice(&wish) else { panic!("refused") };
+    let token = granted.token;
+    let generations =
+        |sinks: &[&SinkId]| sinks.iter().map(|sink| ((*sink).clone(), Generation::new("g").unwrap())).collect();
+    let bind =
+        |sinks: &[&SinkId]| Request::Bind { token: token.clone(), session: a.session, generations: generations(sinks) };
+    let seal = |sinks: &[&SinkId]| Request::Sealed { token: token.clone(), generations: generations(sinks) };
+    let announce = |excused: &[&SinkId]| Request::Announce {
+        token: token.clone(),
+        session: a.session,
+        excused: excused.iter().map(|sink| (*sink).clone()).collect(),
+    };
+    // One is sealed, one only bound, one not even that.
+    assert_eq!(world.ask_twice(&bind(&[db, files])), Ok(Reply::Bound));
+    assert_eq!(world.ask_twice(&seal(&[db])), Ok(Reply::Marked));
+    for named in [&[][..], &[files], &[log], &[db, log]] {
+        let waiting = [files, log].into_iter().filter(|sink| !named.contains(sink)).cloned().collect();
+        assert_eq!(world.ask_twice(&announce(named)), Err(Refusal::NotAnnounced { waiting }), "{named:?}");
+    }
+    assert_eq!(world.ask_twice(&announce(&[db, files, log])), Ok(Reply::Announced));
+    let excused = |world: &World| world.leases[&token.resource].excused();
+    assert_eq!(excused(&world), BTreeSet::from([files.clone(), log.clone()]), "the one that is sealed is not excused");
+    assert_eq!(world.why.as_ref().map(Reason::as_str), Some("without files, log"));
+    // The same answer again tells which are not sealed, and a bind ends no excuse.
+    assert_eq!(world.ask(&bind(&[log])), Ok(Reply::Bound));
+    let Ok(Reply::Granted(granted)) = world.ask(&wish) else { panic!("refused") };
+    assert!(granted.announced);
+    assert_eq!(granted.unsealed, excused(&world));
+    assert_eq!(world.ask(&seal(&[log])), Ok(Reply::Marked));
+    assert_eq!(world.why.as_ref().map(Reason::as_str), Some("not excused any more: log"));
+    assert_eq!(excused(&world), BTreeSet::from([files.clone()]));
+    // The next grant excuses nobody.
+    assert_eq!(world.ask(&release(&token)), Ok(Reply::Released));
+    assert!(excused(&world).is_empty());
+    let wish = world.wish_with(&a, "r", &["db", "files", "log"]);
+    let Ok(Reply::Granted(granted)) = world.ask(&wish) else { panic!("refused") };
+    assert_eq!(granted.unsealed, ids.into_iter().collect());
+    assert!(excused(&world).is_empty());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 use crate::decide::{Change, Refusal, Reply, Request, Then, View, decide};
 use crate::record::{AuthorityRecord, Holdings, LeaseRecord, Owner, Seen, SessionRecord};
 use crate::{
-    AuthorityClock, GrantId, InstanceId, Instant, Outcome, OwnerName, ResourceName, SessionId, SinkId, StoreIdentity,
-    Token, Ttl,
+    AuthorityClock, GrantId, InstanceId, Instant, Outcome, OwnerName, Reason, ResourceName, SessionId, SinkId,
+    StoreIdentity, Token, Ttl,
 };
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
@@ -15,6 +15,8 @@ pub(super) struct World {
     pub(super) leases: BTreeMap<ResourceName, LeaseRecord>,
     /// How many changes were made.
     pub(super) changes: u64,
+    /// What the newest row of the history says of its reason.
+    pub(super) why: Option<Reason>,
     /// Whether the history knows what a sink shows.
     pub(super) grant_known: bool,
     fresh: u128,
@@ -30,6 +32,7 @@ impl World {
             sessions: BTreeMap::new(),
             leases: BTreeMap::new(),
             changes: 0,
+            why: None,
             grant_known: true,
             fresh: 0,
         }
@@ -40,6 +43,7 @@ impl World {
             let decision = decide(&self.view(request), request, self.now);
             if let Some(swap) = decision.swap {
                 self.changes += 1;
+                self.why.clone_from(&swap.transition.why);
                 match swap.change {
                     Change::Authority(record) => self.authority = record,
                     Change::Session(record) => drop(self.sessions.insert(record.id, record)),

@@ -3,6 +3,9 @@
 //!
 //! A holder that was granted once and announced once writes for ever: nothing that it learns stops it. That is the
 //! stopped worker of the story, and only a receiver can stop it.
+//!
+//! Under the rule `Held` there is one clock, the authority's, which the receiver reads in its own step: time passes there,
+//! and holders renew or do not.
 
 mod cases;
 mod sink;
@@ -12,8 +15,9 @@ use super::store::{Contract, ModelStore};
 use sink::{Fencing, Sink};
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tenure_core::decide::Request;
-use tenure_core::holder::{HeldLease, LeaseStep};
+use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
 use tenure_core::{
     Actor, AuthorityClock, Epoch, Generation, Instant, Reason, ResourceName, SessionId, SinkId, Ttl, invariants,
 };
@@ -35,6 +39,9 @@ struct Takeover {
     releases: bool,
     /// A holder may add the last sink to its lease.
     adds_a_sink: bool,
+    /// A holder's policy may excuse the last sink, and no sink waits for another one. Otherwise it binds and marks all at once,
+    /// which is one of the orders that it may keep: the model stays small.
+    excuses: bool,
     /// How often the authority's store may go back to an earlier state of itself, and whether it can tell.
     restores: u8,
     notices: bool,
@@ -42,6 +49,8 @@ struct Takeover {
     failovers: u8,
     /// How often the resource may be retired.
     retires: u8,
+    /// How often half a ttl may pass. Holders may renew then.
+    half_ttls: u32,
     without: Option<Without>,
     properties: Vec<Property<Self>>,
 }
@@ -67,6 +76,18 @@ enum Without {
     Union,
     /// A holder seals a sink that it adds, and enrols it later.
     EnrolBeforeSeal,
+    /// A takeover whose holder may excuse one sink is announced without any that is missing.
+    NamesOfTheExcused,
+    /// A sink that was excused, and never bound, counts as sealed from the announcement on.
+    SealOfTheExcused,
+    /// A holder takes itself for accepted at every sink once the takeover is announced.
+    HolderKnowsWhere,
+    /// A sink that reads the authority takes the deadline itself for still valid.
+    HalfOpen,
+    /// It looks at the fence alone.
+    LeaseRow,
+    /// It looks at the grant and at the deadline, and not at whether the session has ended.
+    SessionState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +111,8 @@ struct Grant {
     session: SessionId,
     adapters: Vec<usize>,
     announced: bool,
+    /// Without which sinks it was announced, until they are sealed.
+    excused: BTreeSet<usize>,
     /// In which life of the authority's store it was given.
     life: u8,
 }
@@ -120,6 +143,10 @@ struct Broken {
     i9: bool,
     announced_unsealed: bool,
     moved_back: bool,
+    /// A grant was announced without a sink that its policy does not name.
+    excused_unnamed: bool,
+    /// A check has passed although its grant was over.
+    h1: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +162,7 @@ enum Action {
     /// A holder hears that a sink refused its write.
     Hear(usize, usize),
     AnnounceEarly(usize),
+    Excuse(usize),
     Release(usize),
     AddSink(usize),
     SealAdded(usize),
@@ -145,6 +173,17 @@ enum Action {
     FailOver(usize),
     Retire,
     Forget(ForgetMessage),
+    HalfATtlPasses,
+    Renew(usize),
+    /// The session on which the newest grant stands is ended, and nobody is granted the resource.
+    End,
+}
+
+const START: Instant<AuthorityClock> = Instant::from_nanos(1);
+
+/// Two of them end exactly at the deadline of a session that was opened or renewed when the first one began.
+fn half_ttl() -> Duration {
+    Ttl::MIN.get() / 2
 }
 
 fn resource() -> ResourceName {
@@ -174,10 +213,12 @@ impl Takeover {
             fine: false,
             releases: false,
             adds_a_sink: false,
+            excuses: false,
             restores: 0,
             notices: false,
             failovers: 0,
             retires: 0,
+            half_ttls: 0,
             without: None,
             properties: Self::promises(),
         }
@@ -189,7 +230,7 @@ impl Takeover {
             Property::always("I2 nothing older after an announcement", |_, state: &State| !state.broken.i2),
             Property::always("I4 one grant may write everywhere", |model: &Self, state: &State| {
                 let sinks = state.sinks.iter().map(|sink| (sink.row.clone(), sink.floor, sink.generation(model)));
-                model.fencing != Fencing::Sealed
+                !model.fencing.is_sealed()
                     || invariants::i4_one_writer_everywhere(
                         tenure_core::fence::Rule::Sealed,
                         &sinks.collect::<Vec<_>>(),
@@ -204,6 +245,9 @@ impl Takeover {
             }),
             Property::always("I9 forgotten stays closed", |_, state: &State| !state.broken.i9),
             Property::always("announced means sealed", |_, state: &State| !state.broken.announced_unsealed),
+            Property::always("only named sinks are excused", |_, state: &State| !state.broken.excused_unnamed),
+            Property::always("a holder believes in a sink only where it was sealed", Self::believes_where_sealed),
+            Property::always("H1 no check passes once its grant is over", |_, state: &State| !state.broken.h1),
             Property::always("leases move one way", |_, state: &State| !state.broken.moved_back),
             Property::sometimes("a takeover is announced", |_, state: &State| {
                 state.grants.iter().skip(1).any(|grant| grant.announced)
@@ -215,6 +259,34 @@ impl Takeover {
                 })
             }),
         ]
+    }
+
+    /// What the holder of this lease may do next.
+    fn steps(&self, lease: &HeldLease) -> Vec<LeaseStep> {
+        let mut steps = lease.next_steps();
+        let asks = |step: &LeaseStep| matches!(step, LeaseStep::Describe(_) | LeaseStep::Seal { .. });
+        if !self.excuses && steps.iter().any(asks) {
+            steps.retain(asks);
+        }
+        steps
+    }
+
+    /// Not where rows are forgotten.
+    fn believes_where_sealed(&self, state: &State) -> bool {
+        let believes = |grant: &Grant, sink: usize| match self.without {
+            Some(Without::HolderKnowsWhere) => grant.lease.may_write(),
+            _ => grant.lease.may_write_to(&sink_id(sink)),
+        };
+        let was_sealed = |grant: &Grant, sink: usize| {
+            let epochs = state.sinks[sink].row.as_ref().map(|row| row.epoch).zip(grant.lease.token());
+            epochs.is_some_and(|(row, token)| row >= token.epoch)
+        };
+        self.fencing != Fencing::Sealed
+            || self.failovers + self.retires > 0
+            || (0..self.sinks).all(|sink| {
+                let mut knows = state.grants.iter().filter(|grant| grant.adapters.contains(&sink));
+                knows.all(|grant| !believes(grant, sink) || was_sealed(grant, sink))
+            })
     }
 
     fn also(mut self, name: &'static str, reached: fn(&Self, &State) -> bool) -> Self {
@@ -233,7 +305,7 @@ impl Model for Takeover {
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
-            now: Instant::from_nanos(1),
+            now: START,
             store: ModelStore::new(Contract::KEPT, Ttl::MIN),
             snapshot: None,
             restores: 0,
@@ -252,7 +324,7 @@ impl Model for Takeover {
             actions.extend((0..self.adapters.len()).filter(|kind| !self.in_turn || *kind == turn).map(Action::Grant));
         }
         for (number, grant) in state.grants.iter().enumerate() {
-            let steps = grant.lease.next_steps().into_iter();
+            let steps = self.steps(&grant.lease).into_iter();
             actions.extend(
                 steps.filter(|step| !matches!(step, LeaseStep::Seal { .. })).map(|step| Action::Step(number, step)),
             );
@@ -261,8 +333,13 @@ impl Model for Takeover {
                 if self.fine || self.failovers > 0 {
                     actions.extend(grant.adapters.iter().map(|sink| Action::Hear(number, *sink)));
                 }
-            } else if matches!(self.without, Some(Without::SealsAtAllSinks | Without::SealsAfterARelease)) {
+            } else if let Some(Without::SealsAtAllSinks | Without::SealsAfterARelease | Without::NamesOfTheExcused) =
+                self.without
+            {
                 actions.push(Action::AnnounceEarly(number));
+            }
+            if self.excuses && *grant.lease.phase() == LeasePhase::Sealing {
+                actions.push(Action::Excuse(number));
             }
             if self.releases && grant.lease.may_write() {
                 actions.push(Action::Release(number));
@@ -297,6 +374,13 @@ impl Model for Takeover {
         if state.retires < self.retires && state.lease().is_some() {
             actions.push(Action::Retire);
         }
+        if state.now < START.after(half_ttl() * self.half_ttls) {
+            actions.push(Action::HalfATtlPasses);
+        }
+        if self.half_ttls > 0 {
+            actions.extend((0..state.grants.len()).map(Action::Renew));
+            actions.push(Action::End);
+        }
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
@@ -308,6 +392,10 @@ impl Model for Takeover {
             Action::Write(grant, sink) => next.write(self, grant, sink).then_some(())?,
             Action::Hear(grant, sink) => next.hear(self, grant, sink),
             Action::AnnounceEarly(holder) => next.announce_early(self, holder).then_some(())?,
+            Action::Excuse(holder) => {
+                let last = BTreeSet::from([sink_id(self.sinks - 1)]);
+                next.grants[holder].lease.excuse(last);
+            }
             Action::Release(holder) => next.grants[holder].lease.release(),
             Action::AddSink(holder) => {
                 let added = self.sinks - 1;
@@ -327,6 +415,9 @@ impl Model for Takeover {
                 next.execute(&Request::Retire { resource: resource(), actor }).ok()?;
             }
             Action::Forget(message) => next.forget(self, &message),
+            Action::HalfATtlPasses => next.now = next.now.after(half_ttl()),
+            Action::Renew(holder) => next.renew(holder),
+            Action::End => next.end_former_session(),
         }
         if !self.fine {
             next.take_quiet_steps(self);

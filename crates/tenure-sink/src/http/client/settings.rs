@@ -1,6 +1,6 @@
 //! An address taken apart.
 
-use crate::SinkError;
+use crate::{SinkError, shown};
 use http::HeaderValue;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -29,7 +29,7 @@ impl Settings {
     pub(super) fn of(url: &str) -> Result<Self, SinkError> {
         let (place, _) = url.split_once('?').unwrap_or((url, ""));
         let place = place.trim_end_matches('/');
-        let wrong = |why: String| SinkError::Address { url: shown(place), why };
+        let wrong = |why: String| SinkError::Address { url: shown(url), why };
         let address = Address::parse(url).map_err(|error| wrong(error.to_string()))?;
         let host = address.path().strip_prefix("//").filter(|host| !host.is_empty() && !host.starts_with('/'));
         let host = host.ok_or_else(|| wrong("write http://HOST:PORT/PATH or https://HOST:PORT/PATH".to_owned()))?;
@@ -103,12 +103,4 @@ fn secret(path: &std::path::Path) -> Result<HeaderValue, String> {
         .map_err(|_| format!("secret {} holds more than one line of plain text", path.display()))?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// Without a password.
-fn shown(place: &str) -> String {
-    match (place.split_once("://"), place.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
-        _ => place.to_owned(),
-    }
 }

@@ -18,6 +18,15 @@ fn what_may_succeed_by_itself_is_transient_and_nothing_else() {
     }
 }
 
+/// `lock_timeout` in the caller's own session: it said "did not come free within 0 ms", by nobody, and not what to do.
+#[test]
+fn a_lock_that_was_waited_for_in_vain_is_a_transaction_to_repeat() {
+    let at = Where { place: "schema tenure", doing: "checking", waited: Duration::ZERO, rights: "ask for it" };
+    let words = "canceling statement due to lock timeout";
+    let error = refusal(&at, &Said { code: "55P03", message: words, detail: None, hint: None, constraint: None });
+    assert!(matches!(error, SinkError::Repeat { .. }) && error.to_string().contains(words), "{error}");
+}
+
 #[test]
 fn whoever_holds_it_up_is_named() {
     let message = said("55P03").to_string();

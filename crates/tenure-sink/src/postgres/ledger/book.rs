@@ -1,9 +1,9 @@
 //! Reading and writing the ledger's rows, in the caller's transaction. Every value that is read back is checked.
 
 use super::PostgresLedger;
-use super::schema::VERSION;
+use super::schema::{OPEN, VERSION};
 use crate::SinkError;
-use crate::ledger::{AttemptKey, AttemptRecord, Decision, Intent, Refused};
+use crate::ledger::{AttemptKey, AttemptRecord, Decision, Intent, Refused, Which};
 use crate::postgres::failure::{Where, explained};
 use std::time::Duration;
 use tenure_core::ledger::{Entry, Voice, hear};
@@ -195,6 +195,44 @@ impl PostgresLedger {
     ) -> Result<Vec<AttemptRecord>, SinkError> {
         let values: Values<'_> = &[(&operation.as_str(), Type::TEXT)];
         self.records(&self.rows(tx, "reading the ledger", &self.0.sql.attempts, values).await?)
+    }
+
+    /// The same, for whoever has shown no token.
+    pub(super) async fn checked_attempts(
+        &self,
+        tx: &Transaction<'_>,
+        operation: &OperationId,
+    ) -> Result<Vec<AttemptRecord>, SinkError> {
+        self.version(tx).await?;
+        self.attempts(tx, operation).await
+    }
+
+    pub(super) async fn list(
+        &self,
+        tx: &Transaction<'_>,
+        which: Which,
+        resource: Option<&ResourceName>,
+        after: Option<&AttemptKey>,
+        limit: usize,
+    ) -> Result<Vec<AttemptRecord>, SinkError> {
+        self.version(tx).await?;
+        let sql = match which {
+            Which::Unknown => self.0.sql.list(&format!("{OPEN} AND state = 'unknown'")),
+            Which::Open => self.0.sql.list(OPEN),
+            Which::All => self.0.sql.list("true"),
+        };
+        // No name is empty, so this is before the first one.
+        let (from, operation, epoch) =
+            after.map_or(("", "", 0), |key| (key.resource.as_str(), key.operation.as_str(), key.epoch.as_i64()));
+        let (limit, only) = (i64::try_from(limit).unwrap_or(i64::MAX), resource.map(ResourceName::as_str));
+        let values: Values<'_> = &[
+            (&from, Type::TEXT),
+            (&operation, Type::TEXT),
+            (&epoch, Type::INT8),
+            (&limit, Type::INT8),
+            (&only, Type::TEXT),
+        ];
+        self.records(&self.rows(tx, "listing the ledger", &sql, values).await?)
     }
 
     pub(super) fn records(&self, rows: &[Row]) -> Result<Vec<AttemptRecord>, SinkError> {

@@ -3,6 +3,13 @@
 -- A role that writes it needs, beside the right to write (SELECT {schema}.allow('app', 'write')):
 --     GRANT SELECT, INSERT, UPDATE ON {schema}.ledger_attempt TO app; GRANT SELECT ON {schema}.ledger_migration TO app
 
+DO $$ BEGIN
+    IF (SELECT n.rule FROM {schema}.sink_namespace n) <> 'sealed' THEN
+        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the sink is under another rule than sealed, and a ledger needs its seals',
+            HINT = 'Make another sink for it.';
+    END IF;
+END $$;
+
 CREATE TABLE {schema}.ledger_migration (
     number     integer     PRIMARY KEY,
     name       text        NOT NULL,

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tenure_core::fence::Rule;
-use tenure_core::{Epoch, GrantId, ResourceName, StoreIdentity, Token};
+use tenure_core::fence::{Forgetting, Rule, Sealing};
+use tenure_core::{Epoch, Generation, GrantId, ResourceName, SinkId, StoreIdentity, Token};
 use tenure_grant::{KeyFolder, PublicKeys, Signer, SigningKey, Verifier, WallClock};
 use tenure_sink::conformance::answered;
-use tenure_sink::http::{KeySet, Problem, Routes};
-use tenure_sink::{Sink, SqliteSink};
+use tenure_sink::http::{KeySet, Kind, Problem, Routes};
+use tenure_sink::{Answer, Description, Rows, Sink, SinkError, SqliteSink};
 use tower_service::Service as _;
 
 struct Alone {
@@ -35,13 +35,17 @@ impl Alone {
     }
 
     fn post(&self, path: &str, headers: &[(&str, &[u8])], body: Vec<u8>) -> (u16, String) {
-        let mut request = Request::builder().method("POST").uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let response = answered(self.routes.clone().call(request.body(Body::from(body)).unwrap())).unwrap();
-        (response.status().as_u16(), response.into_body())
+        post(&self.routes, path, headers, body)
     }
+}
+
+fn post(routes: &Routes, path: &str, headers: &[(&str, &[u8])], body: Vec<u8>) -> (u16, String) {
+    let mut request = Request::builder().method("POST").uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = answered(routes.clone().call(request.body(Body::from(body)).unwrap())).unwrap();
+    (response.status().as_u16(), response.into_body())
 }
 
 /// A value that a header can carry.
@@ -102,6 +106,81 @@ proptest! {
     }
 }
 
+/// A sink whose store carries out what it is asked, and then does not answer.
+#[derive(Debug)]
+struct Deaf(SqliteSink);
+
+impl Deaf {
+    fn lose<T>(done: Result<T, SinkError>) -> Result<T, SinkError> {
+        done?;
+        Err(SinkError::Unreachable { place: "shop".to_owned(), why: "the connection broke".to_owned() })
+    }
+}
+
+impl Sink for Deaf {
+    fn id(&self) -> &SinkId {
+        self.0.id()
+    }
+
+    fn rule(&self) -> Rule {
+        self.0.rule()
+    }
+
+    fn describe<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Result<Description, SinkError>> {
+        self.0.describe(resource)
+    }
+
+    fn seal<'a>(
+        &'a self,
+        token: &'a Token,
+        generation: &'a Generation,
+        enrolled: &'a BTreeSet<SinkId>,
+    ) -> Answer<'a, Result<Sealing, SinkError>> {
+        Box::pin(async move { Self::lose(self.0.seal(token, generation, enrolled).await) })
+    }
+
+    fn forget<'a>(&'a self, resource: &'a ResourceName, cut: Epoch) -> Answer<'a, Result<Forgetting, SinkError>> {
+        Box::pin(async move { Self::lose(self.0.forget(resource, cut).await) })
+    }
+
+    fn rows<'a>(&'a self, after: Option<&'a ResourceName>, limit: usize) -> Answer<'a, Result<Rows, SinkError>> {
+        self.0.rows(after, limit)
+    }
+
+    fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
+        Box::pin(async move { Self::lose(self.0.reopen().await) })
+    }
+}
+
+/// The answer of the receiver's own store was lost, and the operator was told: busy, and nothing was changed.
+#[test]
+fn what_the_receivers_own_store_has_not_answered_is_not_called_undone() {
+    let alone = Alone::new();
+    let resource = ResourceName::new("r").unwrap();
+    let generation = || answered(alone.sink.describe(&resource)).unwrap().generation;
+    let before = generation();
+    let routes =
+        Routes::new(Arc::new(Deaf(alone.sink.clone())), Verifier::new(PublicKeys::default())).operator("secret");
+    let (status, said) = post(&routes, "/reopen", &[("authorization", b"Bearer secret")], Vec::new());
+    let problem = Problem::parse(said.as_bytes()).unwrap();
+    assert_eq!((status, problem.kind), (504, Kind::Unreachable), "{said}");
+    assert!(problem.detail.contains("not known"), "{said}");
+    assert_ne!(generation(), before, "it was carried out");
+}
+
+/// A secret that was read from a file with the end of its line opened nothing.
+#[test]
+fn an_operators_secret_may_come_with_the_end_of_its_line() {
+    let alone = Alone::new();
+    let reopen = |secret: &str, shown: &[u8]| {
+        let routes = Routes::new(Arc::new(alone.sink.clone()), Verifier::new(PublicKeys::default())).operator(secret);
+        post(&routes, "/reopen", &[("authorization", shown)], Vec::new()).0
+    };
+    assert_eq!(reopen("secret\n", b"Bearer secret"), 200);
+    assert_eq!(reopen(" \n", b"Bearer "), 401);
+    assert_eq!(reopen("", b"Bearer "), 401);
+}
+
 #[test]
 fn the_public_keys_are_served_and_nothing_else_of_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,5 +197,7 @@ fn the_public_keys_are_served_and_nothing_else_of_them() {
     assert_eq!(PublicKeys::parse(response.body().as_bytes()).unwrap(), keys.public_keys().unwrap());
     keys.rotate().unwrap();
     assert_eq!(PublicKeys::parse(ask("GET").body().as_bytes()).unwrap(), keys.public_keys().unwrap());
-    assert_eq!(ask("POST").status(), 405);
+    let refused = ask("POST");
+    assert_eq!(refused.status(), 405);
+    assert!(!refused.body().contains("Use POST") && refused.body().contains("with GET"), "{}", refused.body());
 }

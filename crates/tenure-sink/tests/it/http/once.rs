@@ -4,12 +4,14 @@ use super::raw;
 use super::service::{Service, response, row};
 use crate::{operation, token};
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use axum::routing::any;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use tenure_core::fence::Rule;
 use tenure_sink::http::OnceLayer;
 use tokio::sync::watch;
@@ -32,6 +34,9 @@ impl Mailer {
             arrived.send_replace(true);
             let _ = go_on.wait_for(|go_on| *go_on).await;
         }
+        if headers.contains_key("x-breaks-off") {
+            return Response::new(Body::new(BreaksOff::default()));
+        }
         let status = headers.get("x-status").map_or(200, |status| status.to_str().unwrap().parse().unwrap());
         response(status, format!("{method}: sent {}", String::from_utf8_lossy(&body)))
     }
@@ -45,6 +50,26 @@ impl Mailer {
 
     fn sent(&self) -> usize {
         self.sent.load(Ordering::SeqCst)
+    }
+}
+
+/// A body that ends in its middle.
+#[derive(Default)]
+struct BreaksOff(bool);
+
+impl http_body::Body for BreaksOff {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, std::io::Error>>> {
+        let has_begun = std::mem::replace(&mut self.0, true);
+        Poll::Ready(Some(match has_begun {
+            false => Ok(http_body::Frame::data(Bytes::from_static(b"sent to the fir"))),
+            true => Err(std::io::Error::other("the list of addresses is gone")),
+        }))
     }
 }
 
@@ -88,6 +113,18 @@ fn an_operation_runs_once_and_its_response_comes_again() {
     assert_eq!(mailer.sent(), 1);
 }
 
+/// Under HTTP/2, or asked by another of its names, the address holds the host as well, and a repetition was called a conflict.
+#[test]
+fn the_same_operation_may_be_asked_for_under_another_name_of_the_host() {
+    let (service, mailer) = start();
+    let post = |path: &str| service.post(path, &token(1), Some(&operation("one")), &[], "hello");
+    assert_eq!(post("/mail?a=b").status, 200);
+    let again = post("http://shop.internal/mail?a=b");
+    assert_eq!((again.header("tenure-replay"), again.body.as_str()), (Some("true"), "POST: sent hello"));
+    assert_eq!(post("/mail?a=c").problem().kind.name(), "conflict");
+    assert_eq!(mailer.sent(), 1);
+}
+
 #[test]
 fn a_refusal_is_kept_and_a_failure_is_unknown() {
     let (service, mailer) = start();
@@ -105,6 +142,17 @@ fn a_refusal_is_kept_and_a_failure_is_unknown() {
         assert!(again.body.contains("Do not repeat it"), "{again:?}");
     }
     assert_eq!(mailer.sent(), 2);
+}
+
+/// What a handler had begun to say was cut off, and kept as an empty answer with status 200.
+#[test]
+fn a_response_that_breaks_off_is_unknown() {
+    let (service, mailer) = start();
+    let post = || service.post("/mail", &token(1), Some(&operation("one")), &[("x-breaks-off", "1")], "hello");
+    let first = post();
+    assert_eq!((first.status, first.problem().kind.name()), (409, "unknown"));
+    assert!(first.body.contains("the list of addresses is gone"), "{first:?}");
+    assert_eq!((post().problem().kind.name(), mailer.sent()), ("unknown", 1));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use tenure_core::fence::Rule;
 use tenure_core::{Generation, SinkId};
 use tenure_servers::Certificates;
 use tenure_sink::conformance::answered;
-use tenure_sink::http::HttpSink;
+use tenure_sink::http::{HttpSink, Problem};
 use tenure_sink::{Sink, SinkError};
 
 /// Answers one connection after the other with what it is given, and then no more.
@@ -76,7 +76,11 @@ fn who_is_no_receiver_is_told_apart() {
 fn an_answer_that_does_not_come_is_not_known_and_may_be_asked_for_again() {
     let generation = Generation::new("g").unwrap();
     let none = BTreeSet::<SinkId>::new();
-    for answer in [String::new(), http("502 Bad Gateway", "", ""), "HTTP/1.1 200 OK\r\n".to_owned()] {
+    // Its own store has not answered it.
+    let lost = SinkError::Unreachable { place: "shop".to_owned(), why: "the connection broke".to_owned() };
+    let lost = Problem::of_error(&lost).into_response();
+    let lost = http(lost.status().as_str(), "", lost.body());
+    for answer in [String::new(), http("502 Bad Gateway", "", ""), "HTTP/1.1 200 OK\r\n".to_owned(), lost] {
         let address = speaking(vec![about(), answer]);
         let sink = HttpSink::open(&format!("http://{address}/x")).unwrap();
         let error = answered(sink.seal_signed("a.b.c", &token(1), &generation, &none)).unwrap_err();
@@ -169,6 +173,9 @@ fn a_place_is_checked_when_it_is_opened() {
         let message = error.to_string();
         assert!(message.contains(says) && !message.contains("hidden"), "{url}: {message}");
     }
+    // Without its second slash, which is where the search for a password began.
+    let error = HttpSink::open("http:/user:hidden@127.0.0.1:1/x").unwrap_err().to_string();
+    assert!(error.contains("write http://HOST:PORT/PATH") && !error.contains("hidden"), "{error}");
     let error = tenure_sink::connect("http://127.0.0.1:1/x").unwrap_err();
     assert!(matches!(error, SinkError::Unreachable { .. }), "{error:?}");
 }

@@ -196,6 +196,8 @@ fn another_version_of_the_tables_is_refused_with_advice() {
     database.run("INSERT INTO tenure.ledger_migration (number, name) VALUES (2, 'later')");
     let errors = [
         database.intent(&token(1), &intent("one")).unwrap_err(),
+        answered(database.sink.list(Which::All, None, None, 10)).unwrap_err(),
+        answered(database.sink.attempts(&operation("one"))).unwrap_err(),
         answered(database.sink.settle(&token(1))).unwrap_err(),
         database.within(async |client| PostgresLedger::default().install(client).await).unwrap_err(),
     ];
@@ -203,6 +205,46 @@ fn another_version_of_the_tables_is_refused_with_advice() {
         assert!(matches!(error, SinkError::Schema { found: 2, known: 1, .. }), "{error:?}");
         assert!(error.to_string().contains("newer version"), "{error}");
     }
+}
+
+/// Without seals, what a takeover settles may be moved by the old holder after it.
+#[test]
+fn a_ledger_in_postgres_needs_the_sealed_rule() {
+    let url = Postgres::shared().database();
+    answered(PostgresSink::create(&url, id(), Rule::HighWater).unwrap().ready()).unwrap();
+    let database = Database::open(url, IsolationLevel::ReadCommitted);
+    let error = database.within(async |client| PostgresLedger::default().install(client).await).unwrap_err();
+    assert!(error.to_string().contains("a ledger needs its seals"), "{error}");
+    let by_hand = database.within(async |client| client.batch_execute(&ledger_script("tenure").unwrap()).await);
+    assert!(format!("{by_hand:?}").contains("a ledger needs its seals"), "{by_hand:?}");
+}
+
+/// It was advised to ask for the right to seal, which does not open the book.
+#[test]
+fn whoever_may_not_read_the_ledger_is_told_what_lets_it() {
+    let database = sealed();
+    let role = format!("reader_{}", database.url.rsplit('_').next().unwrap());
+    database.run(&format!("CREATE ROLE {role} LOGIN; SELECT tenure.allow('{role}', 'seal')"));
+    let url = database.url.replace("postgres@", &format!("{role}@"));
+    let sink = PostgresSink::open(&url, id(), Rule::Sealed).unwrap();
+    let error = answered(sink.list(Which::All, None, None, 10)).unwrap_err().to_string();
+    // Roles belong to the server, which other tests share.
+    database.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+    assert!(error.contains("GRANT SELECT ON tenure.ledger_migration"), "{error}");
+}
+
+/// The server is stopped where it is. A call waited for it for as long as the connection stood.
+#[test]
+fn a_server_that_does_not_answer_ends_a_call_of_the_ledger_in_time() {
+    let server = Postgres::options().unsynced().start();
+    let database = Database::at(server.database(), IsolationLevel::ReadCommitted);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    server.pause();
+    let settled = answered(database.sink.settle(&token(1)));
+    server.resume();
+    let error = settled.unwrap_err();
+    assert!(matches!(error, SinkError::Unreachable { .. }) && error.is_transient(), "{error}");
+    assert!(answered(database.sink.settle(&token(1))).unwrap().is_ok());
 }
 
 /// The session does not wait for its commits; the mark does.

@@ -40,6 +40,15 @@ fn what_is_no_token_is_an_error_and_moves_nothing() {
         (format!("tenure.admit(E'r\\000', 1, '{grant}')"), "invalid byte sequence"),
         (format!("tenure.seal('r', 0, '{grant}', 'g')"), "no token"),
         (format!("tenure.seal(E'r\\t', 9, '{grant}', 'g')"), "no token"),
+        // Each of them was kept, and from then on nobody could read the fence.
+        (format!("tenure.seal('r', 9, '{grant}', 'g', ARRAY['shop', NULL])"), "is no name"),
+        (format!("tenure.seal('r', 9, '{grant}', 'g', ARRAY[''])"), "is no name"),
+        (format!("tenure.seal('r', 9, '{grant}', 'g', ARRAY[E'a\\n'])"), "is no name"),
+        (
+            format!("tenure.seal('r', 9, '{grant}', (tenure.describe('r')).generation, '{{}}', NULL)"),
+            "NULL is no bound",
+        ),
+        ("tenure.forget('r', 5, NULL)".to_owned(), "NULL is no bound"),
         ("tenure.forget('r', 0)".to_owned(), "a cut of at least 1"),
         ("tenure.forget('', 5)".to_owned(), "a cut of at least 1"),
         (format!("tenure.apply('r', 1, '{grant}', '', sha256(''))"), "no operation id"),
@@ -85,6 +94,15 @@ fn the_largest_epoch_is_an_epoch() {
         "shouting a large number moved the fence"
     );
     assert_eq!(database.write(&token(1), None, "a").unwrap(), Verdict::Written);
+}
+
+/// It overflowed, and the call ended in a panic.
+#[test]
+fn the_longest_wait_is_a_wait() {
+    let database = sealed();
+    let sink = database.sink.with_wait(std::time::Duration::MAX);
+    assert!(matches!(seal(&sink, &token(2)), Ok(Sealing::Seal(_))));
+    answered(sink.reopen()).unwrap();
 }
 
 /// PostgreSQL keeps no zero byte: an outcome that holds one is refused, with everything that belongs to it.

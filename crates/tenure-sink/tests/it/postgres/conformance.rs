@@ -1,4 +1,4 @@
-//! PostgreSQL passes the suite: by Rust and by SQL, under both rules, directly and behind a pooler.
+//! PostgreSQL passes the suite: by Rust and by SQL, under every rule, directly and behind a pooler.
 
 use super::database::Database;
 use super::plain::Plain;
@@ -24,6 +24,16 @@ fn plain_sql_passes_the_suite_under_the_sealed_rule() {
 #[test]
 fn plain_sql_passes_the_suite_under_the_high_water_rule() {
     run_all(|| Box::new(Plain::create(Rule::HighWater)));
+}
+
+#[test]
+fn postgres_passes_the_suite_under_the_held_rule() {
+    run_all(|| Box::new(Database::create(Rule::Held)));
+}
+
+#[test]
+fn plain_sql_passes_the_suite_under_the_held_rule() {
+    run_all(|| Box::new(Plain::create(Rule::Held)));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A database with a sink and a table of effects, and the Rust door to both.
 
+use crate::authority::InPostgres;
 use crate::id;
 use sha2::{Digest as _, Sha256};
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::time::Duration;
 use tenure_core::fence::Rule;
 use tenure_core::{Digest, OperationId, Outcome, ResourceName, Token, Verdict};
 use tenure_servers::{PgBouncer, Postgres};
-use tenure_sink::conformance::{Capabilities, Held, SinkUnderTest, answered};
+use tenure_sink::conformance::{Capabilities, Held, SetAuthority, SinkUnderTest, answered};
 use tenure_sink::{ApplyError, Lookup, PostgresFence, PostgresSink, Sink, SinkError};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -24,6 +25,7 @@ pub(super) struct Database {
     pub(super) sink: PostgresSink,
     pub(super) runtime: Arc<Runtime>,
     client: Mutex<Option<Client>>,
+    authority: Option<InPostgres>,
 }
 
 impl Database {
@@ -38,6 +40,9 @@ impl Database {
     }
 
     pub(super) fn at(url: String, rule: Rule) -> Self {
+        if rule == Rule::Held {
+            InPostgres::create(&url);
+        }
         let sink = PostgresSink::create(&url, id(), rule).unwrap().with_wait(WAIT);
         answered(sink.ready()).unwrap();
         let database = Self::open(url, sink);
@@ -53,7 +58,8 @@ impl Database {
 
     fn open(url: String, sink: PostgresSink) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        Self { url, sink, runtime: Arc::new(runtime), client: Mutex::default() }
+        let authority = (sink.rule() == Rule::Held).then(|| InPostgres::at(&url));
+        Self { url, sink, runtime: Arc::new(runtime), client: Mutex::default(), authority }
     }
 
     /// Another handle, with nothing shared in memory.
@@ -212,6 +218,10 @@ impl SinkUnderTest for Database {
 
     fn hold(&self, token: &Token) -> Box<dyn Held + '_> {
         Box::new(Open::begin(self, token))
+    }
+
+    fn authority(&self) -> Option<&dyn SetAuthority> {
+        self.authority.as_ref().map(|authority| authority as &dyn SetAuthority)
     }
 }
 

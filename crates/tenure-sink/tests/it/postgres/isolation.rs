@@ -9,7 +9,7 @@ use crate::{id, seal, token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tenure_core::fence::{Rule, Sealing};
+use tenure_core::fence::{Forgetting, Rule, Sealing};
 use tenure_core::{Token, Verdict};
 use tenure_servers::eventually;
 use tenure_sink::conformance::{SinkUnderTest, answered};
@@ -197,6 +197,51 @@ fn a_snapshot_from_before_a_forgetting_raises_nothing() {
             refused(level, &PostgresFence::default().admit(&tx, &token(5)).await);
         });
     }
+}
+
+/// With a snapshot, a forgetting and a reopening did not see the fence that the first seal of a resource made meanwhile. They
+/// said that they were done, and its token was admitted all the same.
+#[test]
+fn a_first_seal_is_missed_by_no_forgetting_and_no_reopening() {
+    for (call, verdict) in [("forget('r', 5)", "stale"), ("reopen('why')", "unsealed")] {
+        for level in LEVELS {
+            let database = Database::create(Rule::Sealed);
+            let mut client = database.connect();
+            let done = database.runtime.block_on(async {
+                let tx = client.build_transaction().isolation_level(level).start().await.unwrap();
+                take_snapshot(&tx).await;
+                let mut sealer = connect(&database.url).await;
+                let sealing = sealed_in(&mut sealer, &token(1)).await;
+                let sql = format!("SELECT tenure.{call}");
+                let (done, sealed) = tokio::join!(tx.batch_execute(&sql), sealing.commit());
+                sealed.unwrap();
+                done?;
+                tx.commit().await
+            });
+            match done {
+                Ok(()) => assert_eq!(database.write(&token(1), None, "x").unwrap().name(), verdict, "{call} {level:?}"),
+                Err(error) => {
+                    assert!(!matches!(level, IsolationLevel::ReadCommitted), "{call}: {error:?}");
+                    assert!(format!("{error:?}").contains("READ COMMITTED"), "{call}: {error:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Where transactions have a snapshot unless they say otherwise, the operator's calls say otherwise.
+#[test]
+fn a_database_that_is_serializable_by_default_is_forgotten_in_and_reopened() {
+    let database = Database::create(Rule::Sealed);
+    let name = database.url.rsplit('/').next().unwrap();
+    database.run(&format!("ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'"));
+    let database = database.anew();
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    answered(database.sink.reopen()).unwrap();
+    assert_eq!(database.write(&token(1), None, "x").unwrap(), Verdict::Unsealed);
+    let forgotten = answered(database.sink.forget(&token(5).resource, token(5).epoch)).unwrap();
+    assert_eq!(forgotten, Forgetting::Forget { floor: token(5).epoch });
+    assert_eq!(database.write(&token(1), None, "x").unwrap().name(), "stale");
 }
 
 /// Under the high-water rule a look-up may have waited for an older write that its snapshot does not show.

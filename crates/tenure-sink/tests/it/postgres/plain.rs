@@ -4,11 +4,13 @@ use super::database::{Database, Open, connect};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_core::fence::{FenceRow, Forgetting, Rule, Sealing};
 use tenure_core::{
-    Digest, Epoch, Generation, GrantId, OperationId, Outcome, Replayed, ResourceName, SinkId, Token, Verdict,
+    Digest, Ending, Epoch, Generation, GrantId, OperationId, Outcome, Over, OwnerName, Replayed, ResourceName, SinkId,
+    Token, Verdict,
 };
-use tenure_sink::conformance::{Capabilities, Held, SinkUnderTest};
+use tenure_sink::conformance::{Capabilities, Held, SetAuthority, SinkUnderTest};
 use tenure_sink::{Answer, Description, Found, Lookup, Rows, Sink, SinkError};
 use tokio_postgres::error::DbError;
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -60,14 +62,15 @@ type Columns = Vec<Option<String>>;
 struct Refused {
     code: String,
     message: String,
+    detail: String,
 }
 
 impl Refused {
     fn of(error: &tokio_postgres::Error) -> Self {
-        let (code, message) = error
-            .as_db_error()
-            .map_or(("08006", error.to_string()), |said: &DbError| (said.code().code(), said.message().to_owned()));
-        Self { code: code.to_owned(), message }
+        let said: Option<&DbError> = error.as_db_error();
+        let message = said.map_or_else(|| error.to_string(), |said| said.message().to_owned());
+        let detail = said.and_then(DbError::detail).unwrap_or_default().to_owned();
+        Self { code: said.map_or("08006", |said| said.code().code()).to_owned(), message, detail }
     }
 
     /// The numbers that follow the word `epoch`.
@@ -82,7 +85,32 @@ impl Refused {
             ("TN101", [presented, current]) => Ok(Verdict::Stale { presented: *presented, current: *current }),
             ("TN102", _) => Ok(Verdict::Unsealed),
             ("TN103", [.., current]) => Ok(Verdict::Conflict { current: *current }),
+            ("TN106", [presented, ..]) => Ok(Verdict::Over(self.over(*presented))),
             _ => Err(self.error()),
+        }
+    }
+
+    /// What is said of a grant that is over, in the words for people.
+    fn over(&self, presented: Epoch) -> Over {
+        let said = self.message.split("the authority says that ").nth(1).unwrap();
+        let words = [
+            ("its deadline passed", "expired"),
+            ("another grant has followed it", "superseded"),
+            ("it was given back or taken away", "free"),
+            ("it knows nothing of the resource", "unknown"),
+        ];
+        let name = words.iter().find(|(words, _)| *words == said).map(|(_, name)| *name);
+        let name = name.or_else(|| said.strip_prefix("it is over: ")).unwrap();
+        let between = |from: &str, to: &str| {
+            let rest = self.detail.split(from).nth(1)?;
+            rest.split(to).next().map(str::to_owned)
+        };
+        Over {
+            presented,
+            current: between("The newest grant is epoch ", " ").map(|epoch| epoch.parse().unwrap()),
+            why: Ending::from_name(name).unwrap(),
+            holder: between(" of '", "'").map(|name| OwnerName::new(&name).unwrap()),
+            ago: between("It has been so for ", " s.").map(|s| Duration::from_secs_f64(s.parse().unwrap())),
         }
     }
 
@@ -210,6 +238,10 @@ impl SinkUnderTest for Plain {
 
     fn hold(&self, token: &Token) -> Box<dyn Held + '_> {
         Box::new(Open::begin(&self.database, token))
+    }
+
+    fn authority(&self) -> Option<&dyn SetAuthority> {
+        self.database.authority()
     }
 }
 

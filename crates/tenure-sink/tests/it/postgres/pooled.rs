@@ -5,7 +5,7 @@ use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tenure_core::fence::Rule;
 use tenure_core::{Digest, OperationId, Outcome, ResourceName, Token, Verdict};
-use tenure_sink::conformance::{Capabilities, Held, SinkUnderTest, run_all};
+use tenure_sink::conformance::{Capabilities, Held, SetAuthority, SinkUnderTest, run_all};
 use tenure_sink::sqlx::SqlxPostgresFence;
 use tenure_sink::{ApplyError, Lookup, Sink, SinkError};
 
@@ -17,6 +17,11 @@ fn sqlx_passes_the_suite_on_postgres_under_the_sealed_rule() {
 #[test]
 fn sqlx_passes_the_suite_on_postgres_under_the_high_water_rule() {
     run_all(|| Box::new(ThroughSqlx(Database::create(Rule::HighWater))));
+}
+
+#[test]
+fn sqlx_passes_the_suite_on_postgres_under_the_held_rule() {
+    run_all(|| Box::new(ThroughSqlx(Database::create(Rule::Held))));
 }
 
 /// The same database, written to through sqlx.
@@ -124,6 +129,10 @@ impl SinkUnderTest for ThroughSqlx {
 
     fn hold(&self, token: &Token) -> Box<dyn Held + '_> {
         Box::new(Open::begin(&self.0, token))
+    }
+
+    fn authority(&self) -> Option<&dyn SetAuthority> {
+        self.0.authority()
     }
 }
 

@@ -108,6 +108,24 @@ fn an_admission_cannot_be_forged_by_a_setting() {
     assert!(said.as_ref().is_err_and(|said| said.contains("is protected")), "{said:?}");
 }
 
+/// Whoever may read a fence's secret can make the mark of an admission, and nobody would have written it down.
+#[test]
+fn an_operator_sees_the_fences_and_not_their_secrets() {
+    let roles = Roles::create(&["operate"]);
+    roles.database.run("SELECT tenure.protect('shop', 'resource')");
+    let url = roles.url();
+    assert_eq!(psql(&url, "SELECT resource, epoch FROM tenure.sink_fence").as_deref(), Ok("r|1"));
+    for sql in [
+        "SELECT secret FROM tenure.sink_fence",
+        "SELECT * FROM tenure.sink_fence",
+        "SELECT set_config('tenure.admitted', encode(sha256((SELECT secret FROM tenure.sink_fence) || \
+         convert_to(pg_current_xact_id()::text, 'UTF8')), 'hex'), true); INSERT INTO shop VALUES ('r', 'forged')",
+    ] {
+        let said = psql(&url, sql).expect_err(sql);
+        assert!(said.contains("permission denied"), "{sql}: {said}");
+    }
+}
+
 /// Nothing of the schema need be open to who writes only protected tables without a token: it is refused with the reason.
 #[test]
 fn a_stranger_is_refused_with_the_reason() {

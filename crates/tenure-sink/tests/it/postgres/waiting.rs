@@ -2,14 +2,15 @@
 
 use super::database::{Database, Open, connect};
 use crate::{id, seal, token};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use tenure_core::Verdict;
-use tenure_core::fence::{Rule, Sealing};
+use tenure_core::fence::{Forgetting, Rule, Sealing};
+use tenure_core::{Generation, GrantId, Token, Verdict};
 use tenure_servers::Postgres;
-use tenure_sink::conformance::{Held, SinkUnderTest};
-use tenure_sink::{PostgresFence, PostgresSink, SinkError};
+use tenure_sink::conformance::{Held, SinkUnderTest, answered};
+use tenure_sink::{PostgresFence, PostgresSink, Sink, SinkError};
 
 /// A real process, stopped inside its transaction, and woken up when everything is over.
 #[test]
@@ -84,9 +85,98 @@ fn sealing_the_same_token_ends_nobody() {
     assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
     let held = Box::new(Open::begin(&database, &token(1)));
     assert!(matches!(seal(&database.sink, &token(1)), Err(SinkError::HeldBy { .. })));
+    // Also whoever waits for no time at all is told who it is.
+    let error = seal(&database.sink.clone().with_wait(Duration::ZERO), &token(1)).unwrap_err();
+    assert!(error.to_string().contains("Held by pid "), "{error}");
     assert_eq!(held.finish("still there"), Ok(Verdict::Written));
     assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
     assert_eq!(database.value(&token(1).resource).as_deref(), Some("still there"));
+}
+
+/// Each of these ended the present holder's idle transaction first, and was refused then.
+#[test]
+fn whoever_is_refused_anyway_ends_nobody() {
+    let database = Database::create(Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
+    let held = Box::new(Open::begin(&database, &token(2)));
+    let other = Token { grant: GrantId::from_bits(99), ..token(2) };
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Stale { .. })));
+    assert!(matches!(seal(&database.sink, &other), Ok(Sealing::Conflict { .. })));
+    let elsewhere = Generation::new("of another server").unwrap();
+    let sealed = answered(database.sink.seal(&token(3), &elsewhere, &BTreeSet::new()));
+    assert!(matches!(sealed, Ok(Sealing::WrongGeneration { .. })), "{sealed:?}");
+    let forgotten = answered(database.sink.forget(&token(1).resource, token(1).epoch));
+    assert!(matches!(forgotten, Ok(Forgetting::Above { .. })), "{forgotten:?}");
+    assert_eq!(held.finish("still there"), Ok(Verdict::Written));
+}
+
+/// Two writers whose transactions overlap, each a second and a half long. A seal that gave its place up after each second let
+/// in whoever had come since, and found somebody at work for as long as they went on.
+#[test]
+fn long_transactions_that_overlap_do_not_hold_a_seal_off() {
+    let database = Database::create(Rule::Sealed);
+    let sink = database.sink.clone().with_wait(Duration::from_secs(6));
+    assert!(matches!(seal(&sink, &token(1)), Ok(Sealing::Seal(_))));
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let writers = [0.0, 0.75].map(|late| {
+        let (url, begun) = (database.url.clone(), begun.clone());
+        database.runtime.spawn(async move {
+            let (mut client, fence) = (connect(&url).await, PostgresFence::default());
+            client.batch_execute(&format!("SELECT pg_sleep({late})")).await.unwrap();
+            loop {
+                let tx = client.transaction().await.unwrap();
+                if let Err(verdict) = fence.admit(&tx, &token(1)).await.unwrap() {
+                    return verdict;
+                }
+                // Nobody listens any more when the seal is made.
+                let _ = begun.send(());
+                tx.batch_execute("SELECT pg_sleep(1.5)").await.unwrap();
+                tx.commit().await.unwrap();
+            }
+        })
+    });
+    for _ in 0..2 {
+        has_begun.recv().unwrap();
+    }
+    assert!(matches!(seal(&sink, &token(2)), Ok(Sealing::Seal(_))), "the seal was held off");
+    for writer in writers {
+        assert_eq!(database.runtime.block_on(writer).unwrap().name(), "stale");
+    }
+}
+
+/// A forgetting had the fence and waited for the sink's own row, which a reopening had that waited for the fence.
+#[test]
+fn a_forgetting_and_a_reopening_do_not_wait_for_each_other() {
+    let database = Database::create(Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let mut client = database.connect();
+    database.runtime.block_on(async {
+        let tx = client.transaction().await.unwrap();
+        tx.batch_execute("SELECT FROM tenure.sink_fence FOR UPDATE").await.unwrap();
+        let (one, other, watch) =
+            (connect(&database.url).await, connect(&database.url).await, connect(&database.url).await);
+        let waiting = async |number: i64| {
+            let sql =
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+            while watch.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < number {
+                tokio::task::yield_now().await;
+            }
+        };
+        let (forgotten, reopened, ()) = tokio::join!(
+            one.batch_execute("SELECT tenure.forget('r', 5)"),
+            async {
+                waiting(1).await;
+                other.batch_execute("SELECT tenure.reopen('why')").await
+            },
+            async {
+                waiting(2).await;
+                tx.commit().await.unwrap();
+            }
+        );
+        forgotten.unwrap();
+        reopened.unwrap();
+    });
+    assert_eq!(database.write(&token(1), None, "late").unwrap().name(), "stale");
 }
 
 /// The owner of the sink may see and end only its own sessions: it says so, and what would let it.

@@ -50,6 +50,13 @@ fn its_usual_id_opens_it_and_holds_no_password() {
         assert!(matches!(error, SinkError::Address { .. }) && error.to_string().contains(right), "{error:?}");
         assert!(!format!("{error} {error:?}").contains("wr0ng"), "{error:?}");
     }
+    // The host was forgotten: what stands where a port belongs is the password.
+    for forgot in
+        ["redis://app:s3cret", "redis://:s3cret/0", "rediss://app:s3cret?name=a", "redis+sentinel://h,a:s3cret/p"]
+    {
+        let error = connect(forgot).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
+    }
     let error = connect("redis+sentinel://h/p?sentinel_password=s3cret&x=y").unwrap_err();
     assert!(!format!("{error} {error:?}").contains("s3cret"), "{error}");
 }

@@ -5,6 +5,7 @@ use crate::token;
 use tenure_core::{Replayed, Verdict};
 use tenure_servers::{Proxy, Redis};
 use tenure_sink::redis::{Fate, Trace};
+use tenure_sink::{ApplyError, SinkError};
 
 #[test]
 fn a_lost_answer_is_unknown_and_a_look_up_finds_the_effect() {
@@ -77,6 +78,13 @@ fn a_refusal_of_the_server_is_certain() {
     let write = shop.fence().set(&token(1), shop.key("value"), "paid").once(&order);
     let error = write.send_blocking(&mut connect(&server.url())).unwrap_err();
     assert!(error.to_string().contains("maxmemory"), "{error}");
+    // In a pipeline it comes among the answers. It was taken for a damaged sink.
+    let mut pipeline = redis::pipe();
+    pipeline.add_command(write.to_command().unwrap()).ignore_errors();
+    let said: redis::Value = pipeline.query(&mut connect(&server.url())).unwrap();
+    let redis::Value::Array(mut said) = said else { panic!("no answers: {said:?}") };
+    let error = write.fate_of(Ok(said.remove(0))).unwrap_err();
+    assert!(matches!(error, ApplyError::Sink(SinkError::Full { .. })), "{error}");
     server.cli(&["config", "set", "maxmemory", "0"]);
     let traced = shop.fence().lookup(&token(1), &order.id).send_blocking(&mut connect(&server.url()));
     assert_eq!(traced.unwrap().unwrap(), Trace::Absent);

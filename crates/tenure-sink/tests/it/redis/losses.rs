@@ -124,6 +124,23 @@ fn a_server_that_kept_nothing_has_no_sink() {
     assert_eq!(shop.write(&server, &token(1), "late"), unsealed());
 }
 
+/// Somebody empties the server, and the next worker makes the sink anew. The server's id is the same, and what was bound for an old
+/// token before would have sealed it in the new sink, which remembers nobody.
+#[test]
+fn a_sink_that_is_made_again_is_of_another_generation() {
+    let server = Redis::start();
+    let shop = Shop::on(&server);
+    let before = answered(shop.sink.describe(&token(1).resource)).unwrap().generation;
+    shop.seal(&token(2));
+    server.cli(&["flushall"]);
+    tenure_sink::RedisSink::open(&format!("{}&create=true", shop.url)).unwrap();
+    let late = answered(shop.sink.seal(&token(1), &before, &Default::default())).unwrap();
+    assert!(matches!(late, tenure_core::fence::Sealing::WrongGeneration { .. }), "{late:?}");
+    assert_eq!(shop.write(&server, &token(1), "late"), unsealed());
+    shop.seal(&token(2));
+    assert_eq!(shop.write(&server, &token(2), "a"), written());
+}
+
 #[test]
 fn a_server_that_is_away_is_named_and_may_come_back() {
     let server = Redis::start();

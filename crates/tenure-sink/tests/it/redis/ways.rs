@@ -1,10 +1,12 @@
 //! How a verb reaches the server: as a function, or as a script.
 
-use super::{Shop, connect, open, written};
+use super::{Shop, connect, open, operation, written};
 use crate::token;
-use tenure_core::fence::Rule;
+use tenure_core::fence::{Forgetting, Rule};
 use tenure_servers::Redis;
-use tenure_sink::RedisSink;
+use tenure_sink::conformance::answered;
+use tenure_sink::redis::{Mended, Mending, Trace};
+use tenure_sink::{RedisSink, Sink};
 
 /// What stands for a server before version 7: it knows neither of the two commands.
 pub(super) fn without_functions() -> Redis {
@@ -44,6 +46,31 @@ fn a_user_who_may_not_call_functions_runs_scripts() {
     let write = shop.fence().set(&token(1), shop.key("value"), "a");
     assert_eq!(write.send_blocking(&mut connect(&url)).unwrap(), written());
     assert_eq!(server.cli(&["function", "list"]), "");
+}
+
+/// The page that an operator reads lists what a worker needs. With no more than that, every verb works.
+#[test]
+fn the_rights_that_the_page_lists_are_enough() {
+    const PAGE: &str = include_str!("../../../../../docs/redis-sink.md");
+    let rights = PAGE.split("ACL SETUSER worker ").nth(1).unwrap().split("```").next().unwrap();
+    let rights = rights.replace("PASSWORD", "word").replace("{shop}", "{shop*}");
+    let server = Redis::start();
+    let listed: Vec<_> = ["acl", "setuser", "worker"].into_iter().chain(rights.split_whitespace()).collect();
+    assert_eq!(server.cli(&[&listed[..], &["+set"]].concat()), "OK");
+    let url = server.url().replace("redis://", "redis://worker:word@");
+    let shop = Shop::create(&url, Rule::Sealed);
+    shop.seal(&token(1));
+    let (fence, order, mut connection) = (shop.fence(), operation("order", "a"), connect(&url));
+    let write = fence.set(&token(1), shop.key("value"), "a").once(&order);
+    assert_eq!(write.send_blocking(&mut connection).unwrap(), written());
+    let traced = fence.lookup(&token(1), &order.id).send_blocking(&mut connection).unwrap().unwrap();
+    assert!(matches!(traced, Trace::Found(_)), "{traced:?}");
+    let mend = fence.mend(&token(1), &order.id, &Mending::NotApplied).send_blocking(&mut connection).unwrap().unwrap();
+    assert!(matches!(mend, Mended::Was(Trace::Found(_))), "{mend:?}");
+    assert_eq!(answered(shop.sink.rows(None, 10)).unwrap().rows.len(), 1);
+    answered(shop.sink.reopen()).unwrap();
+    let forgotten = answered(shop.sink.forget(&token(1).resource, token(1).epoch)).unwrap();
+    assert!(matches!(forgotten, Forgetting::Forget { .. }), "{forgotten:?}");
 }
 
 /// The verbs are one text for all languages, and a plain client needs no more than `FCALL`.

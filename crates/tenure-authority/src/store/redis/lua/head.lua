@@ -1,5 +1,6 @@
 -- How every script begins: who is asked, which store is there, what time is it.
--- KEYS[1] the store's own record; ARGV[1], ARGV[2] the identity of the last answer and its clock in microseconds.
+-- KEYS[1] all records; ARGV[1], ARGV[2] the identity of the last answer and its clock in microseconds; ARGV[3] how many of
+-- the records are read with the store's own fields, ARGV[4] and so on which: one call for all of them.
 -- Numbers of 64 bits are text here: Lua would round them. Microseconds are exact until 2255.
 local own = KEYS[1]
 local p = string.sub(own, 1, -6)
@@ -10,7 +11,9 @@ local _, before = string.find(info, 'master_replid:', 1, true)
 local replid = before and string.sub(info, before + 1, before + 40) or ''
 if #replid < 40 or string.find(replid, '%X') then return {'nameless', ''} end
 local identity = 'redis:' .. replid
-local m = redis.pcall('HMGET', own, 'schema', 'identity', 'clock', 'version', 'incarnation', 'newest')
+local count = tonumber(ARGV[3])
+local m = redis.pcall('HMGET', own, 'schema', 'identity', 'clock', 'version', 'incarnation', 'newest',
+  unpack(ARGV, 4, 3 + count))
 if m.err then
   if string.find(m.err, 'WRONGTYPE', 1, true) then return {'foreign'} end
   return {'denied', m.err}

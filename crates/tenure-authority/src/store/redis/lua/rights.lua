@@ -3,13 +3,12 @@ local own = KEYS[1]
 local p = string.sub(own, 1, -6)
 if not redis.acl_check_cmd then return {'ok'} end
 local needed = {
-  {'HMGET', own, 'a'}, {'HGET', own, 'a'}, {'HSET', own, 'a', 'b'}, {'HDEL', own, 'a'}, {'HLEN', own}, {'EXISTS', own},
-  {'ZADD', p .. 'live', 0, 'a'}, {'ZREM', p .. 'live', 'a'}, {'ZCARD', p .. 'live'}, {'ZRANGE', p .. 'live', 0, 1},
+  {'HMGET', own, 'a'}, {'HGET', own, 'a'}, {'HSET', own, 'a', 'b'}, {'HDEL', own, 'a'}, {'EXISTS', own},
+  {'ZADD', p .. 'live', 0, 'a'}, {'ZREM', p .. 'live', 'a'}, {'ZCARD', p .. 'live'},
   {'ZRANGEBYLEX', p .. 'names', '-', '+'}, {'ZRANGEBYSCORE', p .. 'live', 0, 1},
   {'ZUNIONSTORE', p .. 'former', 2, p .. 'former', p .. 'live'}, {'DEL', p .. 'names'},
   {'ZREMRANGEBYSCORE', p .. 'live', 0, 1}, {'RPUSH', p .. 'history', 'a'},
-  {'LRANGE', p .. 'history', 0, 1}, {'LLEN', p .. 'history'}, {'SADD', p .. 'grants', 'a'}, {'SCARD', p .. 'grants'},
-  {'SISMEMBER', p .. 'grants', 'a'}, {'PUBLISH', p .. 'changes', 'a'}, {'TIME'}, {'INFO', 'replication'},
+  {'LRANGE', p .. 'history', 0, 1}, {'LLEN', p .. 'history'}, {'PUBLISH', p .. 'changes', 'a'}, {'TIME'}, {'INFO', 'replication'},
 }
 for _, command in ipairs(needed) do
   if not redis.acl_check_cmd(unpack(command)) then

@@ -211,3 +211,85 @@ fn a_new_sink_is_enrolled_before_it_is_sealed() {
     let model = Takeover { adapters: vec![vec![0], vec![0, 1]], ..with_an_added_sink(3) };
     holds("enrolled before sealed", model, 21_383);
 }
+
+/// The last sink may be excused, and is sealed later or never.
+fn excusing(grants: usize) -> Takeover {
+    Takeover { excuses: true, ..sealed(2, grants) }
+        .also("an old holder writes where the new one is excused", |_, state| {
+            let excused = state.grants.iter().rposition(|grant| grant.announced && !grant.excused.is_empty());
+            let writer = state.sinks[1].last;
+            excused.is_some_and(|new| new > 0 && writer.is_some() && state.sinks[0].last > writer)
+        })
+        .also("an excused sink is sealed after the announcement, and written", |_, state| {
+            state.sinks[0].last.is_none()
+                && state.grants.last().is_some_and(|grant| {
+                    grant.announced
+                        && grant.lease.may_write_to(&super::sink_id(1))
+                        && grant.lease.token().is_some_and(|token| state.sinks[1].last == Some(token.epoch))
+                })
+        })
+}
+
+#[test]
+fn a_sink_that_is_excused_by_name_is_outside_i2_until_it_is_sealed_and_every_other_inside() {
+    holds("excused", excusing(3), 148_794);
+    is_never_stuck("excused", &excusing(2), 1);
+}
+
+#[test]
+fn an_excused_sink_that_was_never_bound_is_not_sealed() {
+    breaks("excused is taken for sealed", excusing(2).without(Without::SealOfTheExcused), I2);
+}
+
+#[test]
+fn a_missing_sink_that_nobody_named_is_no_excuse() {
+    breaks("announced without any one sink", excusing(2).without(Without::NamesOfTheExcused), I2);
+    let named = "only named sinks are excused";
+    breaks("announced without any one sink", excusing(2).without(Without::NamesOfTheExcused), named);
+}
+
+#[test]
+fn a_holder_is_not_accepted_where_it_was_excused() {
+    let believes = "a holder believes in a sink only where it was sealed";
+    breaks("written where it was excused", excusing(2).without(Without::HolderKnowsWhere), believes);
+}
+
+fn held(grants: usize) -> Takeover {
+    Takeover { half_ttls: 3, ..Takeover::new(Fencing::Held, 1, grants) }
+        .also("a late write is refused before anybody takes over", |model, state| {
+            let [only] = &state.grants[..] else { return false };
+            let sealed = only.lease.token().filter(|token| {
+                only.announced && matches!(state.sinks[0].judge(model, token), tenure_core::fence::Admission::Admit)
+            });
+            sealed.is_some_and(|token| state.held(model, token).is_err())
+        })
+        .also("a renewed holder writes past its first deadline", |model, state| {
+            let [only] = &state.grants[..] else { return false };
+            let first_deadline = super::START.after(super::half_ttl() * 2);
+            let may = only.lease.token().is_some_and(|token| state.held(model, token).is_ok());
+            only.announced && may && state.now >= first_deadline
+        })
+}
+
+#[test]
+fn h1_no_check_passes_once_its_grant_is_over() {
+    holds("held", held(2), 15_304);
+    is_never_stuck("held", &held(2), 1);
+}
+
+const H1: &str = "H1 no check passes once its grant is over";
+
+#[test]
+fn the_sealed_rule_lets_a_late_write_in_before_anybody_takes_over() {
+    breaks("held, without the lease", held(2).without(Without::LeaseRow), H1);
+}
+
+#[test]
+fn a_deadline_that_is_still_valid_at_itself_lets_a_late_write_in() {
+    breaks("held, the deadline inclusive", held(2).without(Without::HalfOpen), H1);
+}
+
+#[test]
+fn a_session_that_was_ended_before_its_deadline_lets_a_late_write_in_unless_it_is_looked_at() {
+    breaks("held, without the session's end", held(2).without(Without::SessionState), H1);
+}

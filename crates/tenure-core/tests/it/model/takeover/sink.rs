@@ -12,6 +12,14 @@ pub(crate) enum Fencing {
     None,
     HighWater,
     Sealed,
+    /// Reads the authority's records in the same step.
+    Held,
+}
+
+impl Fencing {
+    pub(crate) const fn is_sealed(self) -> bool {
+        matches!(self, Self::Sealed | Self::Held)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +59,7 @@ impl Sink {
             Fencing::None => return Admission::Admit,
             Fencing::HighWater => Rule::HighWater,
             Fencing::Sealed => Rule::Sealed,
+            Fencing::Held => Rule::Held,
         };
         admit(rule, self.row.as_ref(), self.floor, &self.generation(model), token)
     }

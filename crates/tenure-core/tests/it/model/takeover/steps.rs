@@ -5,10 +5,13 @@ use super::sink::{Fencing, Sink};
 use super::{ForgetMessage, Grant, SealMessage, State, Takeover, Without, operator, resource, sink_id, sink_index};
 use std::collections::BTreeSet;
 use tenure_core::decide::{Change, Refusal, Reply, Request, SinkRefusal};
-use tenure_core::fence::{Admission, Forgetting};
+use tenure_core::fence::{Admission, Forgetting, HeldRow, still_held};
 use tenure_core::holder::{HeldLease, LeasePhase, LeaseStep};
-use tenure_core::record::{LeaseRecord, Owner, Phase, Seen};
-use tenure_core::{GrantId, InstanceId, Loss, OwnerName, SessionId, StoreIdentity, Token, Ttl, Verdict, invariants};
+use tenure_core::record::{LeaseRecord, Owner, Phase, Seen, SessionRecord, SessionState};
+use tenure_core::{
+    GrantId, InstanceId, Instant, Loss, Over, OwnerName, SessionId, SinkId, StoreIdentity, Token, Ttl, Verdict,
+    invariants,
+};
 
 impl State {
     pub(super) fn lease(&self) -> Option<&LeaseRecord> {
@@ -23,9 +26,11 @@ impl State {
             let Change::Lease(after) = swap.change else { continue };
             if let Some(before) = &last {
                 self.broken.moved_back |= !invariants::leases_move_one_way(before, &after);
-                self.broken.announced_unsealed |= before.phase == Phase::Sealing
-                    && after.phase == Phase::Held
-                    && !invariants::announced_means_sealed(&after);
+                if let Request::Announce { excused, .. } = request
+                    && (before.phase == Phase::Sealing && after.phase == Phase::Held)
+                {
+                    self.broken.announced_unsealed |= !invariants::announced_means_sealed(&after, excused);
+                }
             }
             last = Some(after);
         }
@@ -43,8 +48,23 @@ impl State {
         self.grants[grant].lease.token().unwrap().clone()
     }
 
-    pub(super) fn newest_announced(&self) -> Option<usize> {
-        self.grants.iter().rposition(|grant| grant.announced)
+    /// The newest one that has the sink registered, as far as was announced.
+    pub(super) fn newest_announced(&self, sink: usize) -> Option<usize> {
+        self.grants.iter().rposition(|grant| grant.announced && !grant.excused.contains(&sink))
+    }
+
+    /// The takeover was announced without these sinks.
+    fn announced(&mut self, model: &Takeover, holder: usize, without: &BTreeSet<SinkId>) {
+        let grant = &mut self.grants[holder];
+        grant.lease.handle_announced();
+        grant.announced = true;
+        let last = model.sinks - 1;
+        let named = if model.excuses { BTreeSet::from([last]) } else { BTreeSet::new() };
+        let without: BTreeSet<usize> = without.iter().map(sink_index).collect();
+        self.broken.excused_unnamed |= !without.is_subset(&named);
+        if model.without != Some(Without::SealOfTheExcused) {
+            grant.excused = without.intersection(&named).copied().collect();
+        }
     }
 
     pub(super) fn end_former_session(&mut self) {
@@ -60,7 +80,7 @@ impl State {
         let session = SessionId::from_bits(number as u128 + 1);
         let grant = GrantId::from_bits(if model.without == Some(Without::GrantIds) { 7 } else { number as u128 + 1 });
         let adapters = model.adapters[kind].clone();
-        let ids: BTreeSet<_> = if model.fencing == Fencing::Sealed {
+        let ids: BTreeSet<_> = if model.fencing.is_sealed() {
             adapters.iter().map(|sink| sink_id(*sink)).collect()
         } else {
             BTreeSet::new()
@@ -90,7 +110,8 @@ impl State {
         let gone_back =
             |snapshot: &ModelStore| self.restores > 0 && incarnation <= snapshot.authority.record.incarnation;
         self.broken.i7 |= model.notices && self.snapshot.as_deref().is_some_and(gone_back);
-        self.grants.push(Grant { lease, session, adapters, announced, life: self.restores });
+        let excused = BTreeSet::new();
+        self.grants.push(Grant { lease, session, adapters, announced, excused, life: self.restores });
         true
     }
 
@@ -115,7 +136,7 @@ impl State {
             LeaseStep::Enrol(sinks) => Request::Enrol { token, sinks: sinks.clone() },
             LeaseStep::Bind(generations) => Request::Bind { token, session, generations: generations.clone() },
             LeaseStep::Mark(generations) => Request::Sealed { token, generations: generations.clone() },
-            LeaseStep::Announce => Request::Announce { token, session, excused: BTreeSet::new() },
+            LeaseStep::Announce { excused } => Request::Announce { token, session, excused: excused.clone() },
             LeaseStep::Report(shown) => Request::Refused { token, shown: *shown },
             LeaseStep::Release(token) => Request::Release { token: token.clone() },
             LeaseStep::Acquire { .. } | LeaseStep::Seal { .. } | LeaseStep::Complete(_) => return,
@@ -127,30 +148,33 @@ impl State {
             (_, Err(_)) => lease.lose(Loss::SealRefused),
             (LeaseStep::Enrol(sinks), Ok(_)) => lease.handle_enrolled(sinks),
             (LeaseStep::Bind(generations), Ok(_)) => lease.handle_bound(generations),
-            (LeaseStep::Mark(generations), Ok(_)) => lease.handle_marked(generations),
-            (_, Ok(_)) => {
-                lease.handle_announced();
-                self.grants[holder].announced = true;
+            (LeaseStep::Mark(generations), Ok(_)) => {
+                lease.handle_marked(generations);
+                for sink in generations.keys() {
+                    self.grants[holder].excused.remove(&sink_index(sink));
+                }
             }
+            (LeaseStep::Announce { excused }, Ok(_)) => self.announced(model, holder, excused),
+            (_, Ok(_)) => {}
         }
     }
 
     pub(super) fn announce_early(&mut self, model: &Takeover, holder: usize) -> bool {
         let lease = &self.grants[holder].lease;
         let enough = match model.without {
-            Some(Without::SealsAtAllSinks) => {
+            Some(Without::SealsAtAllSinks | Without::NamesOfTheExcused) => {
                 let registered = |sink: &Sink| sink.row.as_ref().is_some_and(|row| row.grant == lease.grant());
                 self.sinks.iter().any(registered)
             }
             _ => holder > 0 && *self.grants[holder - 1].lease.phase() == LeasePhase::Released,
         };
-        let excused = self.lease().map(|lease| lease.sinks.keys().cloned().collect()).unwrap_or_default();
+        let all = self.lease().map(|lease| lease.sinks.keys().cloned().collect()).unwrap_or_default();
         let (token, session) = (self.token(holder), self.grants[holder].session);
-        if !enough || self.execute(&Request::Announce { token, session, excused }).is_err() {
+        if !enough || self.execute(&Request::Announce { token, session, excused: all }).is_err() {
             return false;
         }
-        self.grants[holder].lease.handle_announced();
-        self.grants[holder].announced = true;
+        let without = self.grants[holder].lease.unsealed_sinks();
+        self.announced(model, holder, &without);
         true
     }
 
@@ -166,18 +190,56 @@ impl State {
 
     pub(super) fn write(&mut self, model: &Takeover, grant: usize, sink: usize) -> bool {
         let token = self.token(grant);
-        let newest_announced = self.newest_announced();
+        let newest_announced = self.newest_announced(sink);
+        let judged = self.sinks[sink].judge(model, &token);
+        if matches!(judged, Admission::Refuse(_)) || self.held(model, &token).is_err() {
+            return false;
+        }
+        self.broken.h1 |= model.fencing == Fencing::Held && !self.stands(&token);
         let target = &mut self.sinks[sink];
-        match target.judge(model, &token) {
-            Admission::Refuse(_) => return false,
-            Admission::Admit => {}
-            Admission::Raise(row) => target.row = Some(row),
+        if let Admission::Raise(row) = judged {
+            target.row = Some(row);
         }
         self.broken.i1 |= !invariants::i1_epochs_never_fall(target.last, token.epoch);
         self.broken.i2 |= !invariants::i2_nothing_older_after_announce(grant, newest_announced);
         self.broken.i9 |= !invariants::i9_forgotten_stays_closed(grant, target.forgot);
         target.last = target.last.max(Some(token.epoch));
         true
+    }
+
+    /// What a sink in the authority's own database reads and judges beside its fence.
+    pub(super) fn held(&self, model: &Takeover, token: &Token) -> Result<(), Over> {
+        if model.fencing != Fencing::Held || model.without == Some(Without::LeaseRow) {
+            return Ok(());
+        }
+        let session = self.lease().and_then(|lease| self.store.session(lease.session)).cloned();
+        let session = session.map(|session| match model.without {
+            Some(Without::SessionState) => SessionRecord { state: SessionState::Live, ..session },
+            _ => session,
+        });
+        let row = self.lease().map(|lease| HeldRow::of(lease, session.as_ref(), &self.store.authority.record));
+        let now = self.now.as_nanos() - u64::from(model.without == Some(Without::HalfOpen));
+        still_held(row.as_ref(), token, Instant::from_nanos(now))
+    }
+
+    /// Whether the grant of a token stands, told by the records alone: for the watch on what the sink has judged.
+    fn stands(&self, token: &Token) -> bool {
+        self.lease().is_some_and(|lease| {
+            lease.token() == *token
+                && matches!(lease.phase, Phase::Sealing | Phase::Held)
+                && self.store.is_live(lease.session)
+                && self.store.session(lease.session).is_some_and(|session| self.now < session.deadline)
+        })
+    }
+
+    pub(super) fn renew(&mut self, holder: usize) {
+        let id = self.grants[holder].session;
+        let Some(n) = self.store.session(id).map(|session| session.renew_seq) else { return };
+        let _ = self.execute(&Request::Renew { id, n, seen: Seen::default() });
+        // The number only tells one renewal from its repetition, which is another model's.
+        if let Some(versioned) = self.store.sessions.get_mut(&id) {
+            versioned.record.renew_seq = 0;
+        }
     }
 
     pub(super) fn hear(&mut self, model: &Takeover, grant: usize, sink: usize) {
@@ -230,7 +292,7 @@ impl State {
                 LeaseStep::Mark(_) => true,
                 _ => false,
             };
-            while let Some(step) = self.grants[holder].lease.next_steps().into_iter().find(is_quiet) {
+            while let Some(step) = model.steps(&self.grants[holder].lease).into_iter().find(is_quiet) {
                 self.step(model, holder, &step);
             }
         }
