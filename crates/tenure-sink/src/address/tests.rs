@@ -10,7 +10,7 @@ fn nonsense_is_refused_and_the_message_says_what_would_be_right() {
         ("file:%4", "write %25"),
         ("file:out?create", "write create="),
         ("file:out?create=yes", "neither true nor false"),
-        ("file:out?rule=open", "write sealed or high-water"),
+        ("file:out?rule=open", "write sealed, high-water or held"),
         ("file:out?wait=5", "250ms, 5s, 2m, 1h"),
         ("file:out?wait=2h", "at most 1h"),
         ("file:out?mode=ro", "no parameter \"mode\"; it has id, rule, create, wait"),

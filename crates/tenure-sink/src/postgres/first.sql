@@ -244,7 +244,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
 $$;
 
 -- What speaks against a seal, and the present generation; sealing is NULL when nothing does.
-CREATE FUNCTION {schema}.sink_against(
+CREATE FUNCTION {schema}.sink_against_seal(
     n {schema}.sink_namespace, f {schema}.sink_fence, _epoch bigint, _grant_id uuid, _generation text
 ) RETURNS {schema}.sink_sealing
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -284,7 +284,7 @@ BEGIN
     -- Whoever is refused anyway waits for nobody, and ends nobody.
     SELECT * INTO STRICT n FROM {schema}.sink_namespace;
     SELECT * INTO f FROM {schema}.sink_fence WHERE resource = seal.resource;
-    made := {schema}.sink_against(n, f, seal.epoch, seal.grant_id, seal.generation);
+    made := {schema}.sink_against_seal(n, f, seal.epoch, seal.grant_id, seal.generation);
     IF made.sealing IS NOT NULL THEN
         RETURN made;
     END IF;
@@ -294,7 +294,7 @@ BEGIN
     -- Locked, so that a reopening or a forgetting that came after this transaction's snapshot is met by an error.
     SELECT * INTO STRICT n FROM {schema}.sink_namespace FOR SHARE;
     SELECT * INTO f FROM {schema}.sink_fence WHERE resource = seal.resource FOR NO KEY UPDATE;
-    made := {schema}.sink_against(n, f, seal.epoch, seal.grant_id, seal.generation);
+    made := {schema}.sink_against_seal(n, f, seal.epoch, seal.grant_id, seal.generation);
     IF made.sealing IS NOT NULL THEN
         RETURN made;
     END IF;

@@ -55,7 +55,7 @@ fn what_makes_no_sense_is_refused_with_what_would_be_right() {
     let cases = [
         ("postgres://db1/shop?schema=Tenure", "no name for its schema"),
         ("postgres://db1/shop?schema=pg_x", "no name for its schema"),
-        ("postgres://db1/shop?rule=open", "write sealed or high-water"),
+        ("postgres://db1/shop?rule=open", "write sealed, high-water or held"),
         ("postgres://db1/shop?create=yes", "neither true nor false"),
         ("postgres://db1/shop?wait=2h", "at most 1h"),
         ("postgres://db1/shop?wait", "write wait=…"),
