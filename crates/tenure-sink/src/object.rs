@@ -220,11 +220,20 @@ impl ObjectSink {
         Ok(held.map_or_else(Names::default, |held| Names(held.manifest.names.clone())))
     }
 
-    /// The store itself, with the sink's credentials and TLS, for a reader of the caller's own. What is put past the sink is
-    /// not fenced.
-    #[must_use]
-    pub fn store(&self) -> Arc<dyn ObjectStore> {
-        Arc::clone(&self.0.bucket.store)
+    /// Asks the store itself, with the sink's credentials and TLS, on the sink's own thread: the caller needs no runtime. What
+    /// is put past the sink is not fenced.
+    ///
+    /// # Errors
+    /// [`SinkError`]: nobody was there to ask. The inner one is the store's.
+    pub async fn past_the_fence<T: Send + 'static, F>(
+        &self,
+        question: impl FnOnce(Arc<dyn ObjectStore>) -> F,
+    ) -> Result<object_store::Result<T>, SinkError>
+    where
+        F: Future<Output = object_store::Result<T>> + Send + 'static,
+    {
+        let asked = question(Arc::clone(&self.0.bucket.store));
+        self.run(async move { Ok(asked.await) }).await
     }
 
     /// Where an object lies in the store, for a reader of the caller's own: for a part of it, or piece by piece. It is gone

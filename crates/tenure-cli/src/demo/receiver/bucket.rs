@@ -53,8 +53,8 @@ impl Place for Prefix {
     fn write(&self, rule: Option<Rule>, token: &Token, value: &str) -> Result<Verdict, DemoError> {
         let (sink, page) = (self.open(rule)?, Page::text(token, value));
         if rule.is_none() {
-            let (store, path) = (sink.store(), self.path()?.join(DOCUMENT));
-            asked(async move { store.put(&path, PutPayload::from(page)).await })?;
+            let path = self.path()?.join(DOCUMENT);
+            asked(&sink, |store| async move { store.put(&path, PutPayload::from(page)).await })?;
             return Ok(Verdict::Written);
         }
         let operation = Operation {
@@ -76,8 +76,8 @@ impl Place for Prefix {
             let resource = ResourceName::new(resource).map_err(|error| DemoError::Server(error.to_string()))?;
             return wait_for(sink.read(&resource, DOCUMENT))?.map(|page| Page::read(&page)).transpose();
         }
-        let (store, path) = (sink.store(), self.path()?.join(DOCUMENT));
-        let page = asked(async move {
+        let path = self.path()?.join(DOCUMENT);
+        let page = asked(&sink, |store| async move {
             match store.get(&path).await {
                 Ok(found) => found.bytes().await.map(Some),
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -88,8 +88,8 @@ impl Place for Prefix {
     }
 
     fn clear(&self, rule: Option<Rule>) -> Result<(), DemoError> {
-        let (store, prefix) = (self.open(rule)?.store(), self.path()?);
-        asked(async move {
+        let prefix = self.path()?;
+        asked(&self.open(rule)?, |store| async move {
             let all: Vec<_> = store.list(Some(&prefix)).map_ok(|object| object.location).try_collect().await?;
             for each in &all {
                 store.delete(each).await?;
@@ -99,9 +99,12 @@ impl Place for Prefix {
     }
 }
 
-/// Asks the store itself, past the fence. Its futures want a runtime of a kind.
-fn asked<T>(question: impl Future<Output = object_store::Result<T>>) -> Result<T, DemoError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| DemoError::Server(format!("no runtime can be started: {error}")))?;
-    runtime.block_on(question).map_err(|error| DemoError::Server(error.to_string()))
+fn asked<T: Send + 'static, F>(
+    sink: &ObjectSink,
+    question: impl FnOnce(Arc<dyn ObjectStore>) -> F,
+) -> Result<T, DemoError>
+where
+    F: Future<Output = object_store::Result<T>> + Send + 'static,
+{
+    wait_for(sink.past_the_fence(question))?.map_err(|error| DemoError::Server(error.to_string()))
 }
