@@ -68,7 +68,7 @@ fn nonsense_is_refused_and_the_message_says_what_would_be_right() {
         ("s3://bucket/x?endpoint=host:9000", "write endpoint=https://HOST:PORT"),
         ("s3://bucket/x?endpoint=http://a:SECRET@host", "AWS_ACCESS_KEY_ID"),
         ("s3://bucket/x?secret=SECRET", "it has id, rule, create, wait, endpoint, region, tls_ca"),
-        ("s3://bucket/x?rule=open", "write sealed or high-water"),
+        ("s3://bucket/x?rule=open", "write sealed, high-water or held"),
         ("s3://bucket/x?wait=0s", "at most 1m"),
         ("s3://bucket/x?id=", "choose one with id=NAME"),
         ("s3://bucket/x?tls_ca=/not/there.pem", "/not/there.pem"),
