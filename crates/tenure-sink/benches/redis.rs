@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
-use redis::{Connection, Pipeline, Value};
+use redis::Connection;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use tenure_core::fence::{Rule, Sealing};
@@ -18,9 +18,9 @@ use tenure_sink::{RedisSink, Sink, digest_of};
 
 const ROUNDS: u32 = 40;
 const CALLS: u32 = 500;
-/// Commands in a pipeline, and pipelines in a round, where the server is to be busy all the time.
-const DEPTH: usize = 100;
-const PIPELINES: usize = 40;
+/// Connections, and calls on each in a round, where the server is to be busy all the time.
+const CLIENTS: usize = 50;
+const TURNS: usize = 80;
 
 #[derive(Clone, Copy)]
 enum Variant {
@@ -37,6 +37,7 @@ const VARIANTS: [(Variant, &str); 3] =
 
 struct Writer {
     connection: Connection,
+    clients: Vec<Connection>,
     fence: RedisFence,
     token: Token,
     written: u64,
@@ -62,22 +63,22 @@ impl Writer {
         written(&write.send_blocking(&mut self.connection).unwrap());
     }
 
-    /// Many calls at once.
+    /// One call on each of the many connections, and then their answers: nothing is pipelined.
     fn pour(&mut self, variant: Variant) {
-        let mut pipeline = Pipeline::with_capacity(DEPTH);
         let write = self.fence.set(&self.token, "{tenure}:key", "value");
-        for _ in 0..DEPTH {
-            pipeline.add_command(match variant {
-                Variant::Bare => redis::cmd("SET").arg("{tenure}:key").arg("value").clone(),
-                Variant::Fenced => write.to_command().unwrap(),
-                Variant::Once => write.clone().once(&self.operation()).to_command().unwrap(),
-            });
+        for n in 0..self.clients.len() {
+            let command = match variant {
+                Variant::Bare => redis::cmd("SET").arg("{tenure}:key").arg("value").get_packed_command(),
+                Variant::Fenced => write.to_command().unwrap().get_packed_command(),
+                Variant::Once => write.clone().once(&self.operation()).to_command().unwrap().get_packed_command(),
+            };
+            self.clients[n].send_packed_command(&command).unwrap();
         }
-        let answers: Vec<Value> = pipeline.query(&mut self.connection).unwrap();
-        assert_eq!(answers.len(), DEPTH);
-        for answer in answers {
-            if !matches!(variant, Variant::Bare) {
-                written(&write.fate_of(Ok(answer)).unwrap());
+        for client in &mut self.clients {
+            let answer = client.recv_response();
+            match variant {
+                Variant::Bare => drop(answer.unwrap()),
+                Variant::Fenced | Variant::Once => written(&write.fate_of(answer).unwrap()),
             }
         }
     }
@@ -114,14 +115,18 @@ fn main() {
     let resource = ResourceName::new("tenant-7").unwrap();
     let token = Token { resource: resource.clone(), epoch: Epoch::FIRST, grant: GrantId::from_bits(7) };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let connection = runtime.block_on(async {
+    let (connection, clients) = runtime.block_on(async {
         let generation = sink.describe(&resource).await.unwrap().generation;
         let sealing = sink.seal(&token, &generation, &BTreeSet::new()).await.unwrap();
         assert!(matches!(sealing, Sealing::Seal(_)), "{sealing:?}");
-        sink.connection().await.unwrap()
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            clients.push(sink.connection().await.unwrap());
+        }
+        (sink.connection().await.unwrap(), clients)
     });
     assert_eq!(sink.rule(), Rule::Sealed);
-    let mut writer = Writer { connection, fence: sink.fence(), token, written: 0 };
+    let mut writer = Writer { connection, clients, fence: sink.fence(), token, written: 0 };
     let (mut alone, mut busy) = (VARIANTS.map(|_| Vec::new()), VARIANTS.map(|_| Vec::new()));
     for _ in 0..ROUNDS {
         for ((variant, _), all) in VARIANTS.iter().zip(&mut alone) {
@@ -131,9 +136,9 @@ fn main() {
         }
         for ((variant, _), all) in VARIANTS.iter().zip(&mut busy) {
             let before = writer.used();
-            (0..PIPELINES).for_each(|_| writer.pour(*variant));
+            (0..TURNS).for_each(|_| writer.pour(*variant));
             #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
-            all.push((writer.used() - before) / (DEPTH * PIPELINES) as f64);
+            all.push((writer.used() - before) / (CLIENTS * TURNS) as f64);
         }
     }
     show("one caller, latency", &alone);
