@@ -47,7 +47,7 @@ pub(crate) struct Args {
         default_value = "sqlite"
     )]
     #[arg(hide_default_value = true)]
-    sink: Shelf,
+    sink: String,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
@@ -127,7 +127,9 @@ impl Args {
             Some(named) => Ground::Shared(Shared::open(&named_authority(named)?)?),
             None => Ground::Own,
         };
-        let receivers = Receivers::on(self.sink.clone())?;
+        // Not while the words are parsed: what is wrong with one would be shown with the password in it.
+        let shelf: Shelf = self.sink.parse().map_err(|why| DemoError::NoSink { why })?;
+        let receivers = Receivers::on(shelf)?;
         let stage = Stage { ground, receivers };
         let report = match &self.keep {
             Some(dir) => stage.play_in(&empty_folder(dir)?)?,

@@ -135,6 +135,15 @@ fn id() -> Result<SinkId, DemoError> {
     SinkId::new("document-db").map_err(|error| DemoError::Server(error.to_string()))
 }
 
+/// The name that the demo has put behind an address. It is what is removed at the end: none but the demo's own will do, whatever
+/// else looks like a parameter, such as a piece of a password.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+fn name_of(url: &str, parameter: &str) -> Result<String, DemoError> {
+    let name = url.rsplit(['?', '&']).find_map(|part| part.strip_prefix(parameter));
+    let name = name.filter(|name| name.starts_with("demo_"));
+    name.map(ToOwned::to_owned).ok_or_else(|| DemoError::NoSink { why: "it has no name of the demo's".to_owned() })
+}
+
 /// What a replay is told. A value that is too long to be kept is told as the empty text.
 fn outcome(value: &str) -> Outcome {
     #[expect(clippy::expect_used, reason = "the empty text is within every limit")]
@@ -160,3 +169,6 @@ impl Page {
         Ok((epoch, value))
     }
 }
+
+#[cfg(all(test, any(feature = "postgres", feature = "redis")))]
+mod tests;

@@ -103,6 +103,11 @@ fn a_place_for_the_documents_that_is_none_is_refused_before_anything_runs() {
     let output = tenure(&["demo", "--sink", "postgres"]);
     assert_eq!(output.status.code(), Some(64));
     assert!(stderr(&output).contains("postgres://USER@HOST/DATABASE"), "{}", stderr(&output));
+    for secret in ["mongodb://app:hunter2@h", "postgres://app:hunter2@h/d?schema=prod"] {
+        let output = tenure(&["demo", "--sink", secret]);
+        assert_eq!(output.status.code(), Some(64));
+        assert!(!stderr(&output).contains("hunter2"), "{}", stderr(&output));
+    }
     let output = tenure(&["demo", "--sink", "redis://127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(69));
     assert!(output.stdout.is_empty());

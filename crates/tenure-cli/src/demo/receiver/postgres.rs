@@ -1,5 +1,5 @@
 use super::super::DemoError;
-use super::{Place, id, outcome};
+use super::{Place, id, name_of, outcome};
 use std::error::Error;
 use std::sync::Arc;
 use tenure::blocking::wait_for;
@@ -19,9 +19,7 @@ type Complaint = Box<dyn Error + Send + Sync>;
 
 impl Schema {
     pub(super) fn at(url: &str) -> Result<Self, DemoError> {
-        let name = url.split(['?', '&']).find_map(|part| part.strip_prefix("schema="));
-        let name = name.ok_or_else(|| DemoError::NoSink { why: "its schema has no name".to_owned() })?.to_owned();
-        Ok(Self { url: url.to_owned(), name })
+        Ok(Self { url: url.to_owned(), name: name_of(url, "schema=")? })
     }
 
     /// Without a rule there is a fence as well, and nobody asks it.

@@ -1,5 +1,5 @@
 use super::super::DemoError;
-use super::{Page, Place, id, outcome};
+use super::{Page, Place, id, name_of, outcome};
 use redis::{Connection, FromRedisValue};
 use std::sync::Arc;
 use tenure::blocking::wait_for;
@@ -17,9 +17,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn at(url: &str) -> Result<Self, DemoError> {
-        let name = url.split(['?', '&']).find_map(|part| part.strip_prefix("name="));
-        let name = name.ok_or_else(|| DemoError::NoSink { why: "its keys have no name".to_owned() })?.to_owned();
-        Ok(Self { url: url.to_owned(), name })
+        Ok(Self { url: url.to_owned(), name: name_of(url, "name=")? })
     }
 
     /// Without a rule there is a fence as well, and nobody asks it.
