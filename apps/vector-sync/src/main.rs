@@ -1,0 +1,3 @@
+//! `vector-sync`: see `vector-sync --help`.
+
+fn main() {}
