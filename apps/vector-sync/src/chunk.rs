@@ -29,3 +29,6 @@ impl Chunk {
         Sum::of(&[model.as_bytes(), self.heading.as_bytes(), self.text.as_bytes()])
     }
 }
+
+pub const CHUNKER: &str = "todo";
+pub fn cut(document: &crate::source::Document) -> Vec<Chunk> { vec![Chunk{document: document.id.clone(), number:0, heading:String::new(), text: document.text.clone()}] }
