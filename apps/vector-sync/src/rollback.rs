@@ -2,7 +2,7 @@
 
 use crate::index::{Round as Record, State, Switch, Why};
 use crate::outcome::Outcome;
-use crate::round::{make, operation, record, record_what_is_missing};
+use crate::round::{clear, make, operation, record, record_what_is_missing};
 use crate::stage::Stage;
 use crate::turn::{Stop, Turn, With};
 use tenure::Tenure;
@@ -57,4 +57,14 @@ async fn under(turn: &mut Turn<'_>, to: u64) -> Result<Outcome, Stop> {
     })
     .await?;
     Ok(Outcome::RolledBack { version, as_of: to, epoch })
+}
+
+/// Removes what dead epochs have left.
+pub async fn gc(with: With<'_>, tenure: &Tenure) -> Outcome {
+    let mut turn = match Turn::take(with, tenure).await {
+        Ok(turn) => turn,
+        Err(outcome) => return outcome,
+    };
+    let result = clear(&mut turn, with.settings.keep).await.map(|removed| Outcome::Cleared { removed });
+    turn.end(result).await
 }
