@@ -31,4 +31,6 @@ impl Chunk {
 }
 
 pub const CHUNKER: &str = "todo";
-pub fn cut(document: &crate::source::Document) -> Vec<Chunk> { vec![Chunk{document: document.id.clone(), number:0, heading:String::new(), text: document.text.clone()}] }
+pub fn cut(document: &crate::source::Document) -> Vec<Chunk> {
+    vec![Chunk { document: document.id.clone(), number: 0, heading: String::new(), text: document.text.clone() }]
+}

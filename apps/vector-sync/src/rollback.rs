@@ -23,7 +23,8 @@ async fn under(turn: &mut Turn<'_>, to: u64) -> Result<Outcome, Stop> {
     let live = turn.read(async || index.live(tenant).await).await?;
     record_what_is_missing(turn, live.as_ref()).await?;
     turn.enter(Stage::Switching).await?;
-    let live = live.ok_or_else(|| Stop::Failed(format!("{tenant} has no version yet, so there is none to go back to")))?;
+    let live =
+        live.ok_or_else(|| Stop::Failed(format!("{tenant} has no version yet, so there is none to go back to")))?;
     let moves = turn.read(async || index.switches(tenant).await).await?;
     let generations = turn.read(async || index.generations(tenant).await).await?;
     let readable = |epoch: u64| generations.iter().any(|it| it.epoch == epoch && it.state == State::Published);
@@ -38,23 +39,24 @@ async fn under(turn: &mut Turn<'_>, to: u64) -> Result<Outcome, Stop> {
             let kept = moves.iter().filter(|moved| readable(moved.to) && moved.to != live.epoch);
             let kept: Vec<String> = kept.map(|moved| moved.version.to_string()).collect();
             let what = if wanted.is_some() { "is not kept any more" } else { "was never live" };
-            let choice = if kept.is_empty() { "no earlier version is kept".into() } else { format!("kept: {}", kept.join(", ")) };
+            let choice = if kept.is_empty() {
+                "no earlier version is kept".into()
+            } else {
+                format!("kept: {}", kept.join(", "))
+            };
             return Err(Stop::Failed(format!("version {to} of {tenant} {what}; {choice}")));
         }
     };
     let operation = operation("rollback", turn)?;
-    let version = make(turn, Switch { operation, from: live.version, to: epoch, why: Why::Rollback, manifest: None }).await?;
+    let version =
+        make(turn, Switch { operation, from: live.version, to: epoch, why: Why::Rollback, manifest: None }).await?;
     turn.enter(Stage::Recording).await?;
     let by = turn.epoch();
     let note = format!("to version {to}, epoch {epoch}");
-    record(turn, Record {
-        epoch: by,
-        recorded_by: by,
-        outcome: "rolled-back".into(),
-        version: Some(version),
-        note,
-        at_ms: 0,
-    })
+    record(
+        turn,
+        Record { epoch: by, recorded_by: by, outcome: "rolled-back".into(), version: Some(version), note, at_ms: 0 },
+    )
     .await?;
     Ok(Outcome::RolledBack { version, as_of: to, epoch })
 }

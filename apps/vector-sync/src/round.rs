@@ -91,15 +91,14 @@ impl Round<'_> {
         turn.enter(Stage::Recording).await?;
         let reused = manifest.chunks.saturating_sub(embedded);
         let epoch = turn.epoch();
-        let note = format!("{} documents, {} chunks, {embedded} embedded, {reused} reused", manifest.documents, manifest.chunks);
-        record(turn, Record {
-            epoch,
-            recorded_by: epoch,
-            outcome: "published".into(),
-            version: Some(version),
-            note,
-            at_ms: 0,
-        })
+        let note = format!(
+            "{} documents, {} chunks, {embedded} embedded, {reused} reused",
+            manifest.documents, manifest.chunks
+        );
+        record(
+            turn,
+            Record { epoch, recorded_by: epoch, outcome: "published".into(), version: Some(version), note, at_ms: 0 },
+        )
         .await?;
         let (removed, left) = match clear(turn, settings.keep).await {
             Ok(removed) => (removed, None),

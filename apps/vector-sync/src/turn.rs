@@ -80,7 +80,9 @@ impl From<Lost> for Stop {
 
 impl From<std::io::Error> for Stop {
     fn from(error: std::io::Error) -> Self {
-        Self::Failed(format!("the file for chunks cannot be used ({error}): make room, or name another folder in TMPDIR"))
+        Self::Failed(format!(
+            "the file for chunks cannot be used ({error}): make room, or name another folder in TMPDIR"
+        ))
     }
 }
 

@@ -113,7 +113,9 @@ impl Worker {
         let pid = self.child.id().ok_or_else(|| Problem::failure(format!("worker {name} has ended")))?;
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(Problem::failure(format!("worker {name} ended ({status}) before its point: it found nothing to do there")));
+                return Err(Problem::failure(format!(
+                    "worker {name} ended ({status}) before its point: it found nothing to do there"
+                )));
             }
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             // The state stands behind the name, which may hold anything.
@@ -121,7 +123,10 @@ impl Worker {
                 return Ok(());
             }
             if patience.is_over() {
-                return Err(Problem::failure(format!("worker {name} did not come to its point in {}", screen::span(PATIENCE))));
+                return Err(Problem::failure(format!(
+                    "worker {name} did not come to its point in {}",
+                    screen::span(PATIENCE)
+                )));
             }
             patience.pause().await;
         }

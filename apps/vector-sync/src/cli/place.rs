@@ -12,7 +12,13 @@ use vector_sync::turn::Settings;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct IndexAt {
     /// The index.
-    #[arg(long, env = "VECTOR_SYNC_INDEX", value_name = "URL", default_value = "sqlite:vectors", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "VECTOR_SYNC_INDEX",
+        value_name = "URL",
+        default_value = "sqlite:vectors",
+        hide_env_values = true
+    )]
     index: String,
 }
 

@@ -58,14 +58,21 @@ pub(crate) fn rate(done: u64, total: Option<u64>, spent: Duration) -> String {
     let each_second = done as f64 / spent.as_secs_f64().max(0.001);
     let Some(total) = total else { return format!("{done}, {each_second:.0}/s") };
     #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let left = Duration::try_from_secs_f64(total.saturating_sub(done) as f64 / each_second.max(0.001)).unwrap_or(Duration::MAX);
-    if done >= total { format!("{done}") } else { format!("{done} of {total}, {each_second:.0}/s, {} left", self::span(left)) }
+    let left = Duration::try_from_secs_f64(total.saturating_sub(done) as f64 / each_second.max(0.001))
+        .unwrap_or(Duration::MAX);
+    if done >= total {
+        format!("{done}")
+    } else {
+        format!("{done} of {total}, {each_second:.0}/s, {} left", self::span(left))
+    }
 }
 
 /// Columns under each other.
 pub(crate) fn table(rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     for row in rows {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));

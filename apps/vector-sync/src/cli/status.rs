@@ -60,7 +60,9 @@ impl Args {
         } else if standings.is_empty() {
             screen::say(&format!("{} has no tenant yet", index.place()));
         } else {
-            let title = ["TENANT", "VERSION", "EPOCH", "DOCUMENTS", "CHUNKS", "MODEL", "AGE", "HOLDER"].map(str::to_owned).to_vec();
+            let title = ["TENANT", "VERSION", "EPOCH", "DOCUMENTS", "CHUNKS", "MODEL", "AGE", "HOLDER"]
+                .map(str::to_owned)
+                .to_vec();
             let rows: Vec<Vec<String>> = standings.iter().map(Standing::row).collect();
             screen::table(&[vec![title], rows].concat());
         }
@@ -84,7 +86,8 @@ async fn standing(index: &dyn Index, tenure: &Tenure, tenant: &Tenant) -> Result
 
 impl Standing {
     fn row(&self) -> Vec<String> {
-        let holder = self.holder.as_ref().map_or("-".to_owned(), |holder| format!("{} (epoch {})", holder.name, holder.epoch));
+        let holder =
+            self.holder.as_ref().map_or("-".to_owned(), |holder| format!("{} (epoch {})", holder.name, holder.epoch));
         let Some(live) = &self.live else {
             return [&self.tenant, "-", "-", "-", "-", "-", "-", &holder].map(str::to_owned).to_vec();
         };
@@ -119,7 +122,9 @@ impl Standing {
                 ];
                 screen::table(&facts.map(|(name, fact)| vec![format!("  {name}"), fact]));
                 if live.rejected.is_some() {
-                    screen::say("  rolled back: what was live before is published again only when its documents change, or by --again");
+                    screen::say(
+                        "  rolled back: what was live before is published again only when its documents change, or by --again",
+                    );
                 }
             }
         }
@@ -136,9 +141,19 @@ impl Standing {
         let moves = self.moves.iter().map(|moved| {
             let from = moved.from.map_or("-".to_owned(), |from| from.to_string());
             let why = if moved.to == moved.by { "sync" } else { "rollback" };
-            vec![moved.version.to_string(), from, moved.to.to_string(), moved.by.to_string(), why.to_owned(), ago(moved.at_ms)]
+            vec![
+                moved.version.to_string(),
+                from,
+                moved.to.to_string(),
+                moved.by.to_string(),
+                why.to_owned(),
+                ago(moved.at_ms),
+            ]
         });
-        section("The alias", [head(&["VERSION", "FROM", "TO EPOCH", "BY EPOCH", "WHY", "AGO"]), moves.collect()].concat());
+        section(
+            "The alias",
+            [head(&["VERSION", "FROM", "TO EPOCH", "BY EPOCH", "WHY", "AGO"]), moves.collect()].concat(),
+        );
         let generations = self.generations.iter().map(|it| {
             let state = format!("{:?}", it.state).to_lowercase();
             vec![it.epoch.to_string(), state, it.chunks.to_string(), ago(it.begun_ms)]

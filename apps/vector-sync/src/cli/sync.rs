@@ -55,7 +55,8 @@ impl Args {
         };
         let outcomes = shop.rounds(&tenants, self.jobs, false).await;
         // The worst of them: what failed before what was lost, and that before what waits for its turn.
-        let worst = |status: &u8| [70, 69, 76, 75, 65].iter().rev().position(|bad| bad == status).map_or(0, |place| place + 1);
+        let worst =
+            |status: &u8| [70, 69, 76, 75, 65].iter().rev().position(|bad| bad == status).map_or(0, |place| place + 1);
         Ok(outcomes.iter().map(Outcome::status).max_by_key(worst).unwrap_or(0))
     }
 }

@@ -10,7 +10,13 @@ use vector_sync::tenant::Tenant;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Tenants {
     /// The tenant.
-    #[arg(long, value_name = "NAME", requires = "source", required_unless_present = "sources", conflicts_with = "sources")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "source",
+        required_unless_present = "sources",
+        conflicts_with = "sources"
+    )]
     tenant: Option<Tenant>,
     /// Its documents: a folder of Markdown, HTML, reStructuredText and text, or a PostgreSQL database with --query.
     #[arg(long, value_name = "DIR or URL", requires = "tenant")]
@@ -22,8 +28,9 @@ pub(crate) struct Tenants {
     /// A folder with a folder for each tenant, called as the tenant is.
     #[arg(long, value_name = "DIR")]
     sources: Option<PathBuf>,
-    #[command(flatten)]
-    settings: source::Settings,
+    /// The largest document, in MiB. A larger one fails the round.
+    #[arg(long, value_name = "MIB", default_value_t = 16)]
+    max_document: u32,
 }
 
 impl Tenants {
@@ -34,8 +41,12 @@ impl Tenants {
         }
         // Both are there, or the command line was refused.
         let (Some(tenant), Some(place)) = (&self.tenant, &self.source) else { return Ok(Vec::new()) };
-        let source = source::open(place, self.query.as_deref(), &self.settings).map_err(Problem::usage)?;
+        let source = source::open(place, &self.settings()).map_err(Problem::usage)?;
         Ok(vec![(tenant.clone(), source)])
+    }
+
+    fn settings(&self) -> source::Settings {
+        source::Settings { max_document: u64::from(self.max_document) << 20, query: self.query.clone() }
     }
 
     fn folders(&self, folder: &Path) -> Result<Vec<(Tenant, Box<dyn Source>)>, Problem> {
@@ -49,7 +60,7 @@ impl Tenants {
                 continue;
             }
             let tenant: Tenant = name.parse().map_err(Problem::usage)?;
-            let source = source::open(&entry.path().to_string_lossy(), None, &self.settings).map_err(Problem::usage)?;
+            let source = source::open(&entry.path().to_string_lossy(), &self.settings()).map_err(Problem::usage)?;
             tenants.push((tenant, source));
         }
         if tenants.is_empty() {

@@ -19,15 +19,21 @@ pub(crate) async fn record_what_is_missing(turn: &Turn<'_>, live: Option<&Live>)
     let moves = turn.read(async || index.switches(tenant).await).await?;
     let Some(moved) = moves.iter().rfind(|moved| moved.version == live.version) else { return Ok(()) };
     let note = format!("the record was missing, and was written under epoch {}", turn.epoch());
-    turn.warn(format!("version {} went live without a record, under epoch {}; it is recorded now", live.version, moved.by));
-    record(turn, Record {
-        epoch: moved.by,
-        recorded_by: turn.epoch(),
-        outcome: outcome_of(moved.why).into(),
-        version: Some(live.version),
-        note,
-        at_ms: 0,
-    })
+    turn.warn(format!(
+        "version {} went live without a record, under epoch {}; it is recorded now",
+        live.version, moved.by
+    ));
+    record(
+        turn,
+        Record {
+            epoch: moved.by,
+            recorded_by: turn.epoch(),
+            outcome: outcome_of(moved.why).into(),
+            version: Some(live.version),
+            note,
+            at_ms: 0,
+        },
+    )
     .await
 }
 

@@ -1,7 +1,7 @@
 //! Which documents there are, and the chunks of each.
 
 use super::Round;
-use crate::chunk::{CHUNKER, cut};
+use crate::chunk::{self, CHUNKER};
 use crate::index::Entry;
 use crate::manifest::{Making, Snapshot, Sums};
 use crate::source::{Document, SourceError};
@@ -56,7 +56,7 @@ impl Round<'_> {
         let (model, mut with_text) = (self.embedder.model(), 0);
         self.each(turn, Some(listed), |document| {
             snapshot.add(&document.id, &document.content);
-            let chunks = cut(&document);
+            let chunks = chunk::chunks(&document);
             with_text += u64::from(!chunks.is_empty());
             for chunk in chunks {
                 let key = chunk.key(model);
@@ -116,7 +116,10 @@ impl Round<'_> {
             )));
         }
         if done == 0 {
-            return Err(Stop::Failed(format!("{} has no documents, and an empty version is never published", self.source.place())));
+            return Err(Stop::Failed(format!(
+                "{} has no documents, and an empty version is never published",
+                self.source.place()
+            )));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The alias, moved once.
 
-use crate::index::{Switch, Switched, WriteError, Why};
+use crate::index::{Switch, Switched, Why, WriteError};
 use crate::manifest::Manifest;
 use crate::turn::{Stop, Turn, With};
 use tenure::OperationId;
@@ -32,7 +32,11 @@ pub(crate) async fn make(turn: &Turn<'_>, switch: Switch) -> Result<u64, Stop> {
                 )));
             }
             Ok(Switched::Gone) => {
-                return Err(Stop::Failed(format!("there is no generation {} to be read in {}", switch.to, index.place())));
+                return Err(Stop::Failed(format!(
+                    "there is no generation {} to be read in {}",
+                    switch.to,
+                    index.place()
+                )));
             }
             Err(WriteError::Unknown(why)) => why,
             // Certainly not made: `insist` heeds the verdict, waits, or gives up, and the move is tried again.

@@ -54,7 +54,8 @@ fn a_stopped_builder_is_superseded(site: &Site, tenant: &str, point: Point) {
     assert!(hits.iter().any(|hit| text(hit).contains("Edition third")), "{point}: {found}");
     assert!(!hits.iter().any(|hit| text(hit).contains("Edition second")), "{point}: {found}");
     // What dead epochs had left is gone; what is live, and one version before it, is there.
-    let kept: Vec<&str> = published["generations"].as_array().unwrap().iter().map(|it| it["state"].as_str().unwrap()).collect();
+    let kept: Vec<&str> =
+        published["generations"].as_array().unwrap().iter().map(|it| it["state"].as_str().unwrap()).collect();
     assert_eq!(kept, ["published", "published"], "{point}: {published}");
 }
 
@@ -108,7 +109,8 @@ fn a_killed_builder_leaves_a_whole_version(site: &Site, tenant: &str, point: Poi
     assert_eq!(standing["live"]["recorded"], true, "{point}: {standing}");
     let moves = standing["moves"].as_array().unwrap();
     assert_eq!(moves.len(), 2, "{point}: the alias moved once for each version: {standing}");
-    let states: Vec<&str> = standing["generations"].as_array().unwrap().iter().map(|it| it["state"].as_str().unwrap()).collect();
+    let states: Vec<&str> =
+        standing["generations"].as_array().unwrap().iter().map(|it| it["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["published", "published"], "{point}: {standing}");
 }
 

@@ -6,4 +6,5 @@ mod site;
 mod worker;
 
 mod drills;
+mod faults;
 mod verbs;

@@ -64,7 +64,8 @@ impl Site {
         for number in 0..20 {
             let mut text = format!("# Manual {number} of {tenant}\n\nEdition {edition}, page {number}.\n");
             for section in 0..20 {
-                write!(text, "\n## Part {section}\n\nHow tenant {tenant} turns wheel {number}-{section}: slowly.\n").unwrap();
+                write!(text, "\n## Part {section}\n\nHow tenant {tenant} turns wheel {number}-{section}: slowly.\n")
+                    .unwrap();
             }
             self.write(tenant, &format!("manual-{number:02}.md"), &text);
         }

@@ -14,11 +14,19 @@ fn what_has_not_changed_is_not_published_again() {
     // One document more: what it holds is embedded, and nothing else.
     site.write("acme", "new.md", "# News\n\nThere is a new wheel.\n");
     let more = site.round("acme");
-    assert_eq!((&more["outcome"], &more["version"], &more["embedded"]), (&"published".into(), &2.into(), &1.into()), "{more}");
+    assert_eq!(
+        (&more["outcome"], &more["version"], &more["embedded"]),
+        (&"published".into(), &2.into(), &1.into()),
+        "{more}"
+    );
     // One less: nothing at all.
     std::fs::remove_file(site.source("acme").join("manual-03.md")).unwrap();
     let less = site.round("acme");
-    assert_eq!((&less["outcome"], &less["version"], &less["embedded"]), (&"published".into(), &3.into(), &0.into()), "{less}");
+    assert_eq!(
+        (&less["outcome"], &less["version"], &less["embedded"]),
+        (&"published".into(), &3.into(), &0.into()),
+        "{less}"
+    );
     let found = site.search("acme", "manual 3 wheel");
     let hits = found["hits"].as_array().unwrap();
     assert!(hits.iter().all(|hit| hit["document"] != "manual-03.md"), "{found}");
@@ -92,7 +100,17 @@ fn what_cannot_be_used_is_named_and_nothing_is_published() {
 fn a_tenants_name_with_tricks_is_refused() {
     let site = Site::new(Kind::Sqlite);
     site.write("acme", "a.md", "# A\n\ntext\n");
-    for name in ["../acme", "Acme", "a b", "", "-x", "a;drop table x", "a\u{0}b".trim_end_matches('\u{0}'), "ä", &"a".repeat(49)] {
+    for name in [
+        "../acme",
+        "Acme",
+        "a b",
+        "",
+        "-x",
+        "a;drop table x",
+        "a\u{0}b".trim_end_matches('\u{0}'),
+        "ä",
+        &"a".repeat(49),
+    ] {
         if name.contains('\u{0}') {
             continue; // no argument can hold it
         }
