@@ -110,7 +110,12 @@ pub trait Index: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`WriteError`]: it is not known still.
-    async fn switched(&self, tenant: &Tenant, token: &Token, operation: &OperationId) -> Result<Option<u64>, WriteError>;
+    async fn switched(
+        &self,
+        tenant: &Tenant,
+        token: &Token,
+        operation: &OperationId,
+    ) -> Result<Option<u64>, WriteError>;
 
     /// Records how a round ended. The same round again replaces nothing.
     ///
