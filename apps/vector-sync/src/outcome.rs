@@ -6,7 +6,7 @@ use serde::Serialize;
 use tenure::Loss;
 
 /// How a round ended: never as a partial success. A lost lease is neither a success nor a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     /// A new version is live.
@@ -86,7 +86,7 @@ pub enum Outcome {
 }
 
 /// A version that was published.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Published {
     /// The version.
     pub version: u64,
@@ -104,6 +104,8 @@ pub struct Published {
     pub left: Option<String>,
     /// How long each stage took, in milliseconds.
     pub took: Vec<(Stage, u64)>,
+    /// How long the right to write has cost in all of that, in milliseconds: to acquire it, to seal, and all checkpoints.
+    pub rights_ms: f64,
 }
 
 fn by_name<S: serde::Serializer>(loss: &Loss, serializer: S) -> Result<S::Ok, S::Error> {

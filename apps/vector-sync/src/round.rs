@@ -104,8 +104,8 @@ impl Round<'_> {
             Ok(removed) => (removed, None),
             Err(stop) => (0, Some(finish::why(stop))),
         };
-        let took = turn.took();
-        Ok(Outcome::Published(Box::new(Published { version, epoch, manifest, embedded, reused, removed, left, took })))
+        let (took, rights_ms) = (turn.took(), turn.rights());
+        Ok(Outcome::Published(Box::new(Published { version, epoch, manifest, embedded, reused, removed, left, took, rights_ms })))
     }
 
     /// Whether a round would do anything, found out without a lease: so that workers who look often take no turns in vain.

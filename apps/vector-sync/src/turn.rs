@@ -7,6 +7,7 @@ use crate::point::{Point, Points};
 use crate::stage::Stage;
 use crate::tell::{News, Tell};
 use crate::tenant::Tenant;
+use std::cell::Cell;
 use std::time::Duration;
 use tenure::core::decide::Refusal;
 use tenure::{AcquireError, HeedError, Lease, Lost, SinkId, Tenure, Token, Verdict};
@@ -57,6 +58,7 @@ pub struct Turn<'a> {
     stage: Stage,
     watch: Stopwatch,
     took: Vec<(Stage, u64)>,
+    rights: Cell<Duration>,
 }
 
 /// Why a turn does not go on.
@@ -96,6 +98,7 @@ impl<'a> Turn<'a> {
     /// How the turn ended before it began.
     pub async fn take(with: With<'a>, tenure: &'a Tenure) -> Result<Self, Outcome> {
         let failed = |why: String| Outcome::Failed { stage: Stage::Acquiring, epoch: None, why };
+        let watch = Stopwatch::start();
         let sink = with.index.sink(with.tenant).await.map_err(|error| failed(error.to_string()))?;
         let id = sink.id().clone();
         let Settings { ttl, wait, .. } = *with.settings;
@@ -107,7 +110,16 @@ impl<'a> Turn<'a> {
             error => failed(error.to_string()),
         })?;
         with.tell.tell(with.tenant, &News::Acquired { epoch: lease.epoch().get() });
-        Ok(Self { with, tenure, lease, sink: id, stage: Stage::Acquiring, watch: Stopwatch::start(), took: Vec::new() })
+        Ok(Self {
+            with,
+            tenure,
+            lease,
+            sink: id,
+            stage: Stage::Acquiring,
+            watch: Stopwatch::start(),
+            took: Vec::new(),
+            rights: Cell::new(watch.spent()),
+        })
     }
 
     /// What it was taken with.
@@ -140,6 +152,12 @@ impl<'a> Turn<'a> {
         self.took.clone()
     }
 
+    /// How long the right to write has cost so far, in milliseconds: to acquire it, to seal, and all checkpoints.
+    #[must_use]
+    pub fn rights(&self) -> f64 {
+        self.rights.get().as_secs_f64() * 1e3
+    }
+
     /// Goes on to a stage, by way of a checkpoint.
     ///
     /// # Errors
@@ -163,7 +181,10 @@ impl<'a> Turn<'a> {
     /// # Errors
     /// [`Stop::Lost`].
     pub async fn checkpoint(&self) -> Result<(), Stop> {
-        self.lease.ensure_owned().await?;
+        let watch = Stopwatch::start();
+        let owned = self.lease.ensure_owned().await;
+        self.rights.set(self.rights.get() + watch.spent());
+        owned?;
         Ok(())
     }
 
