@@ -1,5 +1,13 @@
 //! Where generations live: the records that decide which of them is read, and the vectors.
 
+pub mod sqlite;
+
+mod catalog;
+mod connect;
+mod nearest;
+
+pub use connect::connect;
+
 use crate::chunk::Chunk;
 use crate::manifest::{Making, Manifest, Sum};
 use crate::tenant::Tenant;
@@ -110,7 +118,12 @@ pub trait Index: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`WriteError`]: it is not known still.
-    async fn switched(&self, tenant: &Tenant, token: &Token, operation: &OperationId) -> Result<Option<u64>, WriteError>;
+    async fn switched(
+        &self,
+        tenant: &Tenant,
+        token: &Token,
+        operation: &OperationId,
+    ) -> Result<Option<u64>, WriteError>;
 
     /// Records how a round ended. The same round again replaces nothing.
     ///

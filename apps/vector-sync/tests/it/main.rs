@@ -1,0 +1,3 @@
+//! The tests of vector-sync, in one binary.
+
+mod index;
