@@ -1,5 +1,13 @@
 //! Where generations live: the records that decide which of them is read, and the vectors.
 
+pub mod sqlite;
+
+mod catalog;
+mod connect;
+mod nearest;
+
+pub use connect::connect;
+
 use crate::chunk::Chunk;
 use crate::manifest::{Making, Manifest, Sum};
 use crate::tenant::Tenant;

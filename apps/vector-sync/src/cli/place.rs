@@ -97,7 +97,7 @@ impl AuthorityAt {
         let folder = folder.split('?').next().unwrap_or(folder);
         std::fs::create_dir_all(folder)
             .map_err(|error| Problem::failure(format!("the folder {folder} cannot be made: {error}")))?;
-        Ok(format!("sqlite:{folder}/authority.db?create=true"))
+        Ok(format!("sqlite:{folder}/.authority.db?create=true"))
     }
 }
 

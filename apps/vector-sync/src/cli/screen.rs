@@ -63,7 +63,7 @@ pub(crate) fn rate(done: u64, total: Option<u64>, spent: Duration) -> String {
     if done >= total {
         format!("{done}")
     } else {
-        format!("{done} of {total}, {each_second:.0}/s, {} left", self::span(left))
+        format!("{done} of {total}, {each_second:.0}/s, {} left", span(left))
     }
 }
 

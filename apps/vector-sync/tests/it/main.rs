@@ -7,4 +7,5 @@ mod worker;
 
 mod drills;
 mod faults;
+mod index;
 mod verbs;
