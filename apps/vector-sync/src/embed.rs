@@ -90,15 +90,21 @@ pub struct Settings {}
 /// tmp
 /// # Errors
 /// tmp
-pub async fn choose(_: &str, _: &Settings) -> Result<Box<dyn Embedder>, EmbedError> { Ok(Box::new(Words::default())) }
+pub async fn choose(_: &str, _: &Settings) -> Result<Box<dyn Embedder>, EmbedError> {
+    Ok(Box::new(Words::default()))
+}
 /// tmp
 pub mod fetch {
     /// tmp
     /// # Errors
     /// tmp
-    pub async fn model() -> Result<String, String> { Ok(String::new()) }
+    pub async fn model() -> Result<String, String> {
+        Ok(String::new())
+    }
     /// tmp
     /// # Errors
     /// tmp
-    pub async fn examples() -> Result<String, String> { Ok(String::new()) }
+    pub async fn examples() -> Result<String, String> {
+        Ok(String::new())
+    }
 }

@@ -4,7 +4,6 @@ pub mod sqlite;
 
 mod catalog;
 mod connect;
-mod nearest;
 
 pub use connect::connect;
 

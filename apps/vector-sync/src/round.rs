@@ -105,7 +105,17 @@ impl Round<'_> {
             Err(stop) => (0, Some(finish::why(stop))),
         };
         let (took, rights_ms) = (turn.took(), turn.rights());
-        Ok(Outcome::Published(Box::new(Published { version, epoch, manifest, embedded, reused, removed, left, took, rights_ms })))
+        Ok(Outcome::Published(Box::new(Published {
+            version,
+            epoch,
+            manifest,
+            embedded,
+            reused,
+            removed,
+            left,
+            took,
+            rights_ms,
+        })))
     }
 
     /// Whether a round would do anything, found out without a lease: so that workers who look often take no turns in vain.
