@@ -1,7 +1,6 @@
 //! The command line.
 
 mod demo;
-mod fetch;
 mod gc;
 mod log;
 mod place;
@@ -61,7 +60,6 @@ enum Command {
     Status(status::Args),
     Rollback(rollback::Args),
     Gc(gc::Args),
-    Fetch(fetch::Args),
     Demo(demo::Args),
     /// Print a completion script.
     Completions {
@@ -105,7 +103,6 @@ impl Cli {
                 Command::Status(args) => args.run().await,
                 Command::Rollback(args) => args.run().await,
                 Command::Gc(args) => args.run().await,
-                Command::Fetch(args) => args.run().await,
                 Command::Demo(args) => args.run().await,
                 Command::Completions { shell } => {
                     clap_complete::generate(shell, &mut Self::command(), "vector-sync", &mut std::io::stdout());

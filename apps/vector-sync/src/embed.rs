@@ -84,27 +84,15 @@ fn normalise(vector: &mut [f32]) -> Option<()> {
     Some(())
 }
 
-/// tmp
-#[derive(Clone, Debug, clap::Args)]
-pub struct Settings {}
-/// tmp
+/// The model of this name.
+///
 /// # Errors
-/// tmp
-pub async fn choose(_: &str, _: &Settings) -> Result<Box<dyn Embedder>, EmbedError> {
-    Ok(Box::new(Words::default()))
-}
-/// tmp
-pub mod fetch {
-    /// tmp
-    /// # Errors
-    /// tmp
-    pub async fn model() -> Result<String, String> {
-        Ok(String::new())
-    }
-    /// tmp
-    /// # Errors
-    /// tmp
-    pub async fn examples() -> Result<String, String> {
-        Ok(String::new())
+/// [`EmbedError::Unfit`] for a name that stands for none.
+pub fn choose(name: &str) -> Result<Box<dyn Embedder>, EmbedError> {
+    match name {
+        "words" => Ok(Box::new(Words::default())),
+        other => {
+            Err(EmbedError::Unfit { model: other.to_owned(), why: "there is no such model: name `words`".to_owned() })
+        }
     }
 }

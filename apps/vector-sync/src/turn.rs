@@ -104,9 +104,8 @@ impl<'a> Turn<'a> {
         let Settings { ttl, wait, .. } = *with.settings;
         let wish = tenure.acquire(with.tenant.resource()).ttl(ttl).wait(wait).sink(sink).label(with.tenant.as_str());
         let lease = wish.await.map_err(|error| match error {
-            AcquireError::Refused { refusal: Refusal::Busy { .. }, .. } | AcquireError::HeldHere { .. } => {
-                Outcome::Held { who: error.to_string() }
-            }
+            AcquireError::Refused { refusal: Refusal::Busy { .. } | Refusal::Quarantined { .. }, .. }
+            | AcquireError::HeldHere { .. } => Outcome::Held { who: error.to_string() },
             error => failed(error.to_string()),
         })?;
         with.tell.tell(with.tenant, &News::Acquired { epoch: lease.epoch().get() });

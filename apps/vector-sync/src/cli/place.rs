@@ -37,12 +37,9 @@ pub(crate) struct AuthorityAt {
 /// Which model.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelAt {
-    /// The model: `minilm`, a sentence model on this machine (`vector-sync fetch` gets it); `words`, which knows no meaning and
-    /// needs nothing; or the address of an endpoint that speaks as OpenAI's does, with the model's name behind a `#`.
-    #[arg(long, env = "VECTOR_SYNC_MODEL", value_name = "MODEL", default_value = "minilm")]
+    /// The model: `words`, which knows no meaning and needs nothing.
+    #[arg(long, env = "VECTOR_SYNC_MODEL", value_name = "MODEL", default_value = "words")]
     model: String,
-    #[command(flatten)]
-    settings: embed::Settings,
 }
 
 /// How a turn is taken.
@@ -103,8 +100,8 @@ impl AuthorityAt {
 
 impl ModelAt {
     /// Gets it ready.
-    pub(crate) async fn open(&self) -> Result<Box<dyn Embedder>, Problem> {
-        embed::choose(&self.model, &self.settings).await.map_err(Problem::failure)
+    pub(crate) fn open(&self) -> Result<Box<dyn Embedder>, Problem> {
+        embed::choose(&self.model).map_err(Problem::usage)
     }
 
     /// The same words for another process of ours.

@@ -42,7 +42,7 @@ impl Args {
         let live = index.live(&self.tenant).await.map_err(Problem::failure)?;
         let none = || IndexError::Empty { place: index.place().to_owned(), tenant: self.tenant.clone() };
         let making = live.ok_or_else(none).map_err(Problem::failure)?.manifest.making;
-        let embedder = self.model.open().await?;
+        let embedder = self.model.open()?;
         if making.model != embedder.model() {
             let (made, given) = (making.model, embedder.model());
             return Err(Problem::usage(format!(

@@ -42,7 +42,7 @@ impl Args {
     pub(crate) async fn run(self) -> Result<u8, Problem> {
         let points = Points::from_env().map_err(Problem::usage)?;
         let (tenants, index) = (self.tenants.list()?, self.index.open()?);
-        let embedder = self.model.open().await?;
+        let embedder = self.model.open()?;
         let tenure = self.authority.connect(&self.index).await?;
         let tell = screen::teller(self.json);
         let shop = Shop {

@@ -54,7 +54,7 @@ impl Args {
         let index = self.index.open()?;
         // What is wrong with the command line is said at once, and not in each look.
         self.tenants.list()?;
-        let embedder = self.model.open().await?;
+        let embedder = self.model.open()?;
         let tenure = self.authority.connect(&self.index).await?;
         let tell = screen::teller(self.json);
         let shop = Shop {

@@ -5,9 +5,6 @@ use crate::worker::Worker;
 use serde_json::Value;
 use vector_sync::point::{KILL, Point, STOP};
 
-/// Long enough for two busy cores, short enough to wait for.
-const TTL: [&str; 4] = ["--ttl", "5s", "--wait", "60s"];
-
 /// Runs a drill at each point, all at once, each with a tenant of its own in one index.
 fn at_each_point(kind: Kind, drill: impl Fn(&Site, &str, Point) + Sync) {
     let site = Site::new(kind);
@@ -25,14 +22,14 @@ fn a_stopped_builder_is_superseded(site: &Site, tenant: &str, point: Point) {
     site.edition(tenant, "first");
     assert_eq!(site.round(tenant)["outcome"], "published");
     site.edition(tenant, "second");
-    let mut old = Worker::start(site, tenant, &TTL, &[(STOP, point.name())]);
+    let mut old = Worker::start(site, tenant, &[], &[(STOP, point.name())]);
     old.is_stopped();
     let before = site.search(tenant, "edition");
     let live_then = if point == Point::BeforeRecord { 2 } else { 1 };
     assert_eq!(before["version"], live_then, "{point}");
 
     site.edition(tenant, "third");
-    let (said, outcome) = Worker::start(site, tenant, &TTL, &[]).ends();
+    let (said, outcome) = Worker::start(site, tenant, &[], &[]).ends();
     let outcome = outcome.unwrap_or_else(|| panic!("{point}: {said:?}"));
     assert_eq!(outcome["outcome"], "published", "{point}: {said:?}");
     let published = site.standing(tenant);
@@ -84,7 +81,7 @@ fn a_killed_builder_leaves_a_whole_version(site: &Site, tenant: &str, point: Poi
     site.edition(tenant, "first");
     assert_eq!(site.round(tenant)["outcome"], "published");
     site.edition(tenant, "second");
-    let killed = Worker::start(site, tenant, &TTL, &[(KILL, point.name())]);
+    let killed = Worker::start(site, tenant, &[], &[(KILL, point.name())]);
     let (said, outcome) = killed.ends();
     assert_eq!((said.status, outcome), (-1, None), "{point}: {said:?}");
 
@@ -95,7 +92,7 @@ fn a_killed_builder_leaves_a_whole_version(site: &Site, tenant: &str, point: Poi
     let titles: Vec<&str> = hits.iter().map(text).filter(|text| text.contains("Edition")).collect();
     assert!(!titles.is_empty() && titles.iter().all(|text| text.contains(edition)), "{point}: {live}");
 
-    let (said, outcome) = Worker::start(site, tenant, &TTL, &[]).ends();
+    let (said, outcome) = Worker::start(site, tenant, &[], &[]).ends();
     let outcome = outcome.unwrap_or_else(|| panic!("{point}: {said:?}"));
     let ending = if point == Point::BeforeRecord { "unchanged" } else { "published" };
     assert_eq!(outcome["outcome"], ending, "{point}: {said:?}");

@@ -1,6 +1,6 @@
 //! What production does to a round: lost answers, slow stores, failovers, cuts. Each ends with one writer, and nothing left over.
 
-use crate::site::{Kind, Site};
+use crate::site::{Kind, Site, postgres};
 use crate::worker::Worker;
 use serde_json::Value;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn is_whole(site: &Site, version: u64) {
 /// The story: the switch was committed, its answer was lost, the worker took that for a failure and built everything again.
 #[test]
 fn a_switch_whose_answer_is_lost_is_looked_up_and_not_made_again() {
-    let server = Postgres::vectors();
+    let server = postgres();
     let proxy = Proxy::to(server.port());
     let mut site = Site::new(Kind::Postgres);
     with_a_version(&site);
@@ -67,12 +67,12 @@ fn a_store_that_is_slower_than_the_lease_does_not_lose_it() {
     let mut site = Site::new(Kind::Sqlite);
     site.index = server.database();
     with_a_version(&site);
-    let mut worker = Worker::start(&site, TENANT, &["--ttl", "3s"], &[(STOP, "written")]);
+    let mut worker = Worker::start(&site, TENANT, &[], &[(STOP, "written")]);
     worker.is_stopped();
     server.pause();
     worker.wake();
     // Nothing to wait for: that so much time passes is what is tried.
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(8));
     server.resume();
     let (said, outcome) = worker.ends();
     assert_eq!(outcome.unwrap()["outcome"], "published", "{said:?}");
@@ -111,7 +111,7 @@ fn a_worker_whose_renewals_are_not_answered_is_lost() {
     let mut site = Site::new(Kind::Sqlite);
     site.authority = format!("{}?create=true", redis.url());
     with_a_version(&site);
-    let mut worker = Worker::start(&site, TENANT, &["--ttl", "3s"], &[(STOP, "written")]);
+    let mut worker = Worker::start(&site, TENANT, &[], &[(STOP, "written")]);
     worker.is_stopped();
     redis.pause();
     worker.wake();
@@ -138,11 +138,11 @@ fn a_worker_that_is_cut_off_from_the_authority_publishes_nothing() {
     let mut site = Site::new(Kind::Sqlite);
     site.authority = format!("{}?create=true", proxy.url(&redis.url()));
     with_a_version(&site);
-    let mut cut_off = Worker::start(&site, TENANT, &["--ttl", "5s"], &[(STOP, "verified")]);
+    let mut cut_off = Worker::start(&site, TENANT, &[], &[(STOP, "verified")]);
     cut_off.is_stopped();
     proxy.cut();
     site.authority = format!("{}?create=true", redis.url());
-    let (said, outcome) = Worker::start(&site, TENANT, &["--ttl", "5s", "--wait", "60s"], &[]).ends();
+    let (said, outcome) = Worker::start(&site, TENANT, &[], &[]).ends();
     assert_eq!(outcome.unwrap()["outcome"], "published", "{said:?}");
     let published = site.standing(TENANT);
     cut_off.wake();
@@ -161,10 +161,10 @@ fn a_failover_of_the_authority_ends_with_one_writer() {
     let sentinels = Sentinels::start(3, &primary, 2, Duration::from_secs(1), Duration::from_secs(5));
     let mut site = Site::new(Kind::Sqlite);
     let hosts: Vec<String> = sentinels.addrs().iter().map(ToString::to_string).collect();
-    site.authority = format!("redis+sentinel://{}/{}?create=true", hosts.join(","), Sentinels::NAME);
+    site.authority = format!("redis+sentinel://{}/{}?create=true&max_ttl=5s", hosts.join(","), Sentinels::NAME);
     with_a_version(&site);
     let old = sentinels.primary();
-    let mut worker = Worker::start(&site, TENANT, &["--ttl", "5s"], &[(STOP, "written")]);
+    let mut worker = Worker::start(&site, TENANT, &[], &[(STOP, "written")]);
     worker.is_stopped();
     primary.kill();
     let _ = sentinels.wait_for_change(old);

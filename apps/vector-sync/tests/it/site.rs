@@ -4,7 +4,9 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use tempfile::TempDir;
+use tenure_servers::{Chroma, Postgres};
 
 /// Where the index of a test is.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,9 @@ pub(crate) struct Site {
     pub(crate) authority: String,
 }
 
+/// Long enough for two busy cores, short enough to wait for.
+pub(crate) const LEASE: &str = "5s";
+
 /// What a command wrote.
 #[derive(Debug)]
 pub(crate) struct Said {
@@ -30,14 +35,20 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
+/// A server with pgvector, which all tests of this process share.
+pub(crate) fn postgres() -> &'static Postgres {
+    static SHARED: OnceLock<Postgres> = OnceLock::new();
+    SHARED.get_or_init(|| Postgres::options().vectors().unsynced().start())
+}
+
 impl Site {
     pub(crate) fn new(kind: Kind) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().display();
         let index = match kind {
             Kind::Sqlite => format!("sqlite:{path}/vectors"),
-            Kind::Postgres => tenure_servers::Postgres::vectors().database(),
-            Kind::Chroma => format!("chroma:{}?catalog=sqlite:{path}/catalog", tenure_servers::Chroma::shared().url()),
+            Kind::Postgres => postgres().database(),
+            Kind::Chroma => format!("chroma:{}?catalog=sqlite:{path}/catalog", Chroma::shared().url()),
         };
         let authority = format!("sqlite:{path}/authority.db?create=true");
         Self { folder, index, authority }
@@ -96,7 +107,12 @@ impl Site {
     /// The words of a round of a tenant.
     pub(crate) fn sync(&self, tenant: &str) -> Vec<String> {
         let source = self.source(tenant).display().to_string();
-        ["sync", "--json", "--tenant", tenant, "--source", &source].map(str::to_owned).to_vec()
+        let lease = ["--ttl", LEASE, "--wait", "60s"];
+        ["sync", "--json", "--tenant", tenant, "--source", &source]
+            .into_iter()
+            .chain(lease)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// A round of a tenant, to its end: how it ended.

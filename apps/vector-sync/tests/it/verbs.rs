@@ -100,21 +100,8 @@ fn what_cannot_be_used_is_named_and_nothing_is_published() {
 fn a_tenants_name_with_tricks_is_refused() {
     let site = Site::new(Kind::Sqlite);
     site.write("acme", "a.md", "# A\n\ntext\n");
-    for name in [
-        "../acme",
-        "Acme",
-        "a b",
-        "",
-        "-x",
-        "a;drop table x",
-        "a\u{0}b".trim_end_matches('\u{0}'),
-        "ä",
-        &"a".repeat(49),
-    ] {
-        if name.contains('\u{0}') {
-            continue; // no argument can hold it
-        }
-        let said = site.run(&["search", "--tenant", name, "x"]);
+    for name in ["../acme", "Acme", "a b", "", "-x", "a;drop table x", "ä", &"a".repeat(49)] {
+        let said = site.run(&["search", &format!("--tenant={name}"), "x"]);
         assert_eq!(said.status, 64, "{name:?}: {said:?}");
         assert!(said.err.contains("cannot be a tenant's name"), "{name:?}: {said:?}");
     }
