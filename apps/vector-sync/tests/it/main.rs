@@ -9,3 +9,4 @@ mod drills;
 mod faults;
 mod index;
 mod verbs;
+mod watching;

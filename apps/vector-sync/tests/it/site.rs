@@ -63,11 +63,13 @@ impl Site {
         self.path().join("documents").join(tenant)
     }
 
-    /// Writes a document of a tenant.
+    /// Writes a document of a tenant, in one step: somebody may be reading.
     pub(crate) fn write(&self, tenant: &str, name: &str, text: &str) {
         let file = self.source(tenant).join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
+        let draft = file.with_file_name(".draft");
+        std::fs::write(&draft, text).unwrap();
+        std::fs::rename(draft, file).unwrap();
     }
 
     /// Writes many documents, with enough chunks for several batches. Each edition shares most of its chunks with the others.
