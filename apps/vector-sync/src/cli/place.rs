@@ -63,6 +63,12 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from(span).map_err(|_| wrong())
 }
 
+impl From<String> for IndexAt {
+    fn from(index: String) -> Self {
+        Self { index }
+    }
+}
+
 impl IndexAt {
     /// Opens it. Nothing is made yet.
     pub(crate) fn open(&self) -> Result<Box<dyn Index>, Problem> {

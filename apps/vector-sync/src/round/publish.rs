@@ -2,6 +2,7 @@
 
 use crate::index::{Switch, Switched, Why, WriteError};
 use crate::manifest::Manifest;
+use crate::point::Point;
 use crate::turn::{Stop, Turn, With};
 use tenure::OperationId;
 
@@ -20,8 +21,11 @@ pub(crate) fn operation(what: &str, turn: &Turn<'_>) -> Result<OperationId, Stop
 pub(crate) async fn make(turn: &Turn<'_>, switch: Switch) -> Result<u64, Stop> {
     let With { tenant, index, .. } = *turn.with();
     loop {
-        // Once at a time: `insist` would repeat what may have been made.
-        let lost = match turn.guard(index.switch(tenant, turn.token(), &switch)).await? {
+        turn.checkpoint().await?;
+        turn.pass(Point::BeforeSwitch);
+        // What is sent is waited for, also when the lease goes meanwhile: the index has the last word, and says so. Once at a
+        // time: `insist` would repeat what may have been made.
+        let lost = match index.switch(tenant, turn.token(), &switch).await {
             Ok(Switched::To(version)) => return Ok(version),
             Ok(Switched::NotFrom { live }) => {
                 return Err(Stop::Failed(format!(
