@@ -2,6 +2,7 @@
 //!
 //! There is one set of rules for each database that keeps them, whether the vectors are beside them or elsewhere.
 
+pub(super) mod postgres;
 pub(super) mod sqlite;
 
 use super::{Generation, IndexError, Live, Moved, Round, State, Switch, Switched, Why, WriteError};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 use tenure::sink::{Sink, digest_of};
-use tenure::{OperationId, Outcome, Token};
+use tenure::{OperationId, Outcome, SinkId, Token};
 
 /// The records, wherever the vectors are. What has the name of a method of [`Index`](super::Index) is as it is there.
 #[async_trait]
@@ -85,6 +86,31 @@ impl Why {
     fn named(name: &str) -> Option<Self> {
         [Self::Sync, Self::Rollback].into_iter().find(|why| why.name() == name)
     }
+}
+
+/// A token speaks for one tenant.
+pub(super) fn belongs(place: &str, tenant: &Tenant, token: &Token) -> Result<(), WriteError> {
+    if token.resource == tenant.resource() {
+        return Ok(());
+    }
+    let why =
+        format!("the token is of {}, not of {}: show that of the tenant's lease", token.resource, tenant.resource());
+    Err(failed(place, "checking a token", why))
+}
+
+/// What a tenant's sink is enrolled as, wherever the index is: a tenant that moves to another one takes its leases along.
+pub(super) fn sink_id(tenant: &Tenant) -> SinkId {
+    named(&format!("vectors-{tenant}"))
+}
+
+/// The name of a sink that nobody seals.
+pub(super) fn no_sink() -> SinkId {
+    named("vectors")
+}
+
+fn named(name: &str) -> SinkId {
+    #[expect(clippy::expect_used, reason = "short, not empty, plain ASCII")]
+    name.parse().expect("a valid name")
 }
 
 /// A vector as it is kept: its numbers one after the other, each in four bytes, the lowest first.

@@ -1,23 +1,26 @@
 //! An index by its address.
 
+use super::postgres::PostgresIndex;
 use super::sqlite::SqliteIndex;
 use super::{Index, IndexError};
 use std::path::{Path, PathBuf};
 use tenure::core::address::Address;
 
 /// What an address looks like.
-const RIGHT: &str = "sqlite:FOLDER";
+const RIGHT: &str = "sqlite:FOLDER or postgres://USER@HOST/DATABASE";
 
 /// Opens the index at an address. Nothing is made, and nobody is asked, before it is used.
 ///
 /// | address | index |
 /// |---|---|
 /// | `sqlite:FOLDER`, `sqlite:///ABSOLUTE/FOLDER` | a SQLite file for each tenant, in a folder |
+/// | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | a schema with pgvector; `?schema=NAME` unless it is `vector_sync` |
 ///
 /// # Errors
 /// [`IndexError::Address`] when the address makes no sense.
 pub fn connect(url: &str) -> Result<Box<dyn Index>, IndexError> {
     match url.split(':').next().unwrap_or_default() {
+        "postgres" | "postgresql" => Ok(Box::new(PostgresIndex::new(url)?)),
         "sqlite" => Ok(Box::new(SqliteIndex::new(&folder(url)?))),
         other => Err(wrong(url, format!("there is no index called {other:?}; write {RIGHT}"))),
     }

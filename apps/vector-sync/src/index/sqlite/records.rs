@@ -2,7 +2,7 @@
 
 use super::files::{Files, fence};
 use super::stop::Stop;
-use crate::index::catalog::{Catalog, digest, outcome, sqlite, version};
+use crate::index::catalog::{Catalog, belongs, digest, outcome, sqlite, version};
 use crate::index::{Generation, IndexError, Live, Moved, Round, Switch, Switched, WriteError};
 use crate::manifest::Sum;
 use crate::tenant::Tenant;
@@ -68,6 +68,7 @@ impl Catalog for Files {
 
     async fn switch(&self, tenant: &Tenant, token: &Token, switch: &Switch) -> Result<Switched, WriteError> {
         let (by, switch, place) = (token.clone(), switch.clone(), self.name().to_owned());
+        belongs(&place, tenant, token)?;
         let digest = digest(&place, &switch)?;
         self.transact(tenant, "moving the alias", move |tx| {
             let effect = |tx: &rusqlite::Transaction<'_>| match sqlite::switch(tx, &by, &switch, &place)? {
@@ -97,6 +98,7 @@ impl Catalog for Files {
         operation: &OperationId,
     ) -> Result<Option<u64>, WriteError> {
         let (by, operation, place) = (token.clone(), operation.clone(), self.name().to_owned());
+        belongs(&place, tenant, token)?;
         self.transact(tenant, "looking a move up", move |tx| match fence().lookup(tx, &by, &operation)? {
             Ok(Lookup::Found(found)) => Ok(Some(version(&place, &found.outcome)?)),
             Ok(Lookup::Absent) => Ok(None),

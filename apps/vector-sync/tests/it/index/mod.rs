@@ -14,6 +14,13 @@ macro_rules! on_each_index {
                 super::clauses::$clause(&super::World::sqlite()).await;
             })+
         }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $clause() {
+                super::clauses::$clause(&super::World::postgres()).await;
+            })+
+        }
     };
 }
 
