@@ -250,8 +250,12 @@ impl<'a> Turn<'a> {
         self.insist(async || Ok(call().await?)).await
     }
 
-    /// Shows the lease what the fence said. `None`: it is sealed again, and the call may be repeated at once.
-    async fn heed(&self, verdict: &Verdict) -> Result<Option<String>, Stop> {
+    /// Shows the lease what the fence said. `None`: it is sealed again, and the call may be repeated at once; otherwise why it is
+    /// not, for the moment.
+    ///
+    /// # Errors
+    /// [`Stop`].
+    pub async fn heed(&self, verdict: &Verdict) -> Result<Option<String>, Stop> {
         self.warn(format!("the index refused a write: {verdict}"));
         match self.lease.heed(&self.sink, verdict).await {
             Ok(()) => Ok(None),

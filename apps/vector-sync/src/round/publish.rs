@@ -2,9 +2,14 @@
 
 use crate::index::{Switch, Switched, Why, WriteError};
 use crate::manifest::Manifest;
+use crate::patience::pause;
 use crate::point::Point;
 use crate::turn::{Stop, Turn, With};
+use std::time::Duration;
 use tenure::OperationId;
+
+/// A sink that could not be sealed again is left alone for so long.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 /// Publishes the generation of this turn. Returns the version.
 pub(super) async fn switch(turn: &Turn<'_>, from: u64, manifest: &Manifest) -> Result<u64, Stop> {
@@ -43,7 +48,14 @@ pub(crate) async fn make(turn: &Turn<'_>, switch: Switch) -> Result<u64, Stop> {
                 )));
             }
             Err(WriteError::Unknown(why)) => why,
-            // Certainly not made: `insist` heeds the verdict, waits, or gives up, and the move is tried again.
+            Err(WriteError::Refused(verdict)) => {
+                if let Some(why) = turn.heed(&verdict).await? {
+                    turn.warn(format!("{why}; it is tried again"));
+                    turn.guard(pause(AFTER_REFUSAL)).await?;
+                }
+                continue;
+            }
+            // Certainly not made: `insist` waits or gives up, and the move is tried again.
             Err(error) => {
                 let error = std::cell::Cell::new(Some(error));
                 turn.insist(async || error.take().map_or(Ok(()), Err)).await?;

@@ -29,6 +29,15 @@ impl Catalog for Database {
         self.make(tenant).await
     }
 
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
+        let found = self.look("listing the tenants", async |client| {
+            let rows = client.query("SELECT DISTINCT tenant FROM generation ORDER BY tenant", &[]).await?;
+            // Whatever else was written there is not ours.
+            Ok(rows.iter().filter_map(|row| row.try_get::<_, String>(0).ok()?.parse().ok()).collect())
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {
         let found = self.read(tenant, "reading the alias", async |records| records.live().await).await?;
         Ok(found.flatten())
