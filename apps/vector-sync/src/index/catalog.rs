@@ -6,7 +6,7 @@ pub(super) mod postgres;
 pub(super) mod sqlite;
 
 use super::{Generation, IndexError, Live, Moved, Round, State, Switch, Switched, Why, WriteError};
-use crate::manifest::Sum;
+use crate::manifest::{Making, Sum};
 use crate::tenant::Tenant;
 use async_trait::async_trait;
 use serde::Serialize;
@@ -48,6 +48,45 @@ pub(super) trait Catalog: Send + Sync + fmt::Debug {
     async fn record(&self, tenant: &Tenant, token: &Token, round: &Round) -> Result<(), WriteError>;
 
     async fn condemn(&self, tenant: &Tenant, token: &Token, keep: usize) -> Result<Vec<u64>, WriteError>;
+
+    /// Records that the generation of the token's epoch begins, empty.
+    async fn begin(&self, tenant: &Tenant, token: &Token, making: &Making) -> Result<Built, WriteError>;
+
+    /// The generation that this token is building, if it may still write there.
+    async fn building(&self, tenant: &Tenant, token: &Token) -> Result<Built, WriteError>;
+
+    /// Records that so many more chunks were written into it, whose vectors have these keys.
+    async fn written(&self, tenant: &Tenant, token: &Token, more: u64, keys: &[Sum]) -> Result<(), WriteError>;
+
+    /// Records how many chunks it has.
+    async fn count(&self, tenant: &Tenant, token: &Token, chunks: u64) -> Result<(), WriteError>;
+
+    /// The version that is live.
+    async fn stood(&self, tenant: &Tenant) -> Result<Option<Stood>, IndexError>;
+
+    /// A generation, unless it is condemned.
+    async fn readable(&self, tenant: &Tenant, epoch: u64) -> Result<Option<Built>, IndexError>;
+
+    /// A generation that may be removed; `None` when there is no record of it.
+    async fn removable(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<Option<Built>, WriteError>;
+
+    /// Removes the record of a condemned generation.
+    async fn forget(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<(), WriteError>;
+
+    /// What tells this place from every other one; `None` when nothing was made for the tenant yet.
+    async fn mark(&self, tenant: &Tenant) -> Result<Option<String>, IndexError>;
+}
+
+/// A generation that may be read or written, and what tells its place from every other one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Built {
+    pub(super) making: Making,
+    /// Of the lease under which it is built.
+    pub(super) grant: String,
+    /// Drawn when the records were made: no others have it.
+    pub(super) mark: String,
+    /// The number of its tables, where it has some.
+    pub(super) here: i64,
 }
 
 /// The version that is live, as a search needs it.
@@ -55,10 +94,7 @@ pub(super) trait Catalog: Send + Sync + fmt::Debug {
 pub(super) struct Stood {
     pub(super) version: u64,
     pub(super) epoch: u64,
-    /// Of the lease under which its generation was built.
-    pub(super) grant: String,
-    /// The length of its vectors.
-    pub(super) dimensions: u32,
+    pub(super) built: Built,
 }
 
 impl State {

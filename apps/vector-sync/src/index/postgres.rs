@@ -18,7 +18,7 @@ pub(in crate::index) use database::Database;
 pub(in crate::index) use place::Place;
 pub(in crate::index) use stop::Stop;
 
-use super::catalog::{Catalog, fits, no_generation};
+use super::catalog::{Built, Catalog, Stood, fits, no_generation};
 use super::{
     Answer, Entry, Generation, Hit, Index, IndexError, Inspection, Live, Moved, Round, Switch, Switched, WriteError,
 };
@@ -79,7 +79,7 @@ impl Index for PostgresIndex {
     async fn begin(&self, tenant: &Tenant, token: &Token, making: &Making) -> Result<(), WriteError> {
         self.0
             .change(tenant, token, "beginning a generation", async |records| {
-                let here = records.begin(token, making).await?;
+                let here = records.begin(token, making).await?.here;
                 vectors::create(&records, here, making.dimensions).await
             })
             .await
@@ -97,7 +97,7 @@ impl Index for PostgresIndex {
         let keys: Vec<Sum> = entries.iter().map(|entry| entry.key).collect();
         self.0
             .change(tenant, token, "writing into a generation", async |records| {
-                let (making, here) = records.building(token).await?;
+                let Built { making, here, .. } = records.building(token).await?;
                 let new = vectors::write(&records, (here, token.epoch.get()), making.dimensions, entries).await?;
                 records.written(token, new, &keys).await
             })
@@ -106,7 +106,7 @@ impl Index for PostgresIndex {
 
     async fn inspect(&self, tenant: &Tenant, token: &Token) -> Result<Inspection, WriteError> {
         let read = self.0.change(tenant, token, "reading a generation back", async |records| {
-            let (making, here) = records.building(token).await?;
+            let Built { making, here, .. } = records.building(token).await?;
             Ok((making, here, vectors::inspect(&records, (here, token.epoch.get())).await?))
         });
         let (making, here, inspection) = read.await?;
@@ -118,9 +118,9 @@ impl Index for PostgresIndex {
 
     async fn nearest(&self, tenant: &Tenant, epoch: u64, vector: &[f32], limit: usize) -> Result<Vec<Hit>, IndexError> {
         let found = self.0.read(tenant, "searching a generation", async |records| {
-            let (making, _, here) = records.readable(epoch).await?.ok_or_else(|| no_generation(self.place(), epoch))?;
-            fits(self.place(), making.dimensions, vector)?;
-            vectors::nearest(&records, here, vector, limit).await
+            let built = records.readable(epoch).await?.ok_or_else(|| no_generation(self.place(), epoch))?;
+            fits(self.place(), built.making.dimensions, vector)?;
+            vectors::nearest(&records, built.here, vector, limit).await
         });
         found.await?.ok_or_else(|| no_generation(self.place(), epoch))
     }
@@ -149,7 +149,7 @@ impl Index for PostgresIndex {
     async fn remove(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<(), WriteError> {
         self.0
             .change(tenant, token, "removing a generation", async |records| {
-                if let Some((_, here)) = records.removable(epoch).await? {
+                if let Some(Built { here, .. }) = records.removable(epoch).await? {
                     vectors::drop_all(&records, here).await?;
                     records.forget(epoch).await?;
                 }
@@ -162,10 +162,9 @@ impl Index for PostgresIndex {
         let empty = || IndexError::Empty { place: self.place().to_owned(), tenant: tenant.clone() };
         for _ in 0..TRIES {
             let found = self.0.read(tenant, "searching", async |records| {
-                let Some((stood, here)) = records.stood().await? else { return Ok(None) };
-                fits(self.place(), stood.dimensions, vector)?;
-                let (version, epoch) = (stood.version, stood.epoch);
-                let answer = match vectors::nearest(&records, here, vector, limit).await {
+                let Some(Stood { version, epoch, built }) = records.stood().await? else { return Ok(None) };
+                fits(self.place(), built.making.dimensions, vector)?;
+                let answer = match vectors::nearest(&records, built.here, vector, limit).await {
                     Ok(hits) => Some(Answer { version, epoch, hits }),
                     // Its table was dropped after this moment's alias was read, and is not part of any moment.
                     Err(stop) if stop.is_missing() => None,

@@ -2,7 +2,7 @@
 //!
 //! Statements are unnamed and name no schema: they find it by the transaction's own `search_path`, behind a pooler too.
 
-use super::{Stood, begun_before, bytes, never_stood, not_begun, numbers, other_manifest, text};
+use super::{Built, Stood, begun_before, bytes, never_stood, not_begun, numbers, other_manifest, text};
 use crate::index::postgres::{Place, Stop};
 use crate::index::{Generation, Live, Moved, Round, State, Switch, Switched, Why, WriteError};
 use crate::manifest::{Making, Manifest, Sum};
@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Row};
 /// The version of the tables, kept in `index_version`.
 pub(in crate::index) const VERSION: i32 = 1;
 
-/// Makes what is missing, and touches nothing that is there.
+/// Makes the tables.
 pub(in crate::index) const CREATE: &str = "
 CREATE TABLE generation (
     id       bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
@@ -66,11 +66,17 @@ CREATE TABLE round (
     at_ms       bigint NOT NULL,
     PRIMARY KEY (tenant, epoch)
 );
-CREATE TABLE index_version (version int PRIMARY KEY);
+CREATE TABLE index_version (
+    version int  PRIMARY KEY,
+    mark    text NOT NULL DEFAULT substr(replace(gen_random_uuid()::text, '-', ''), 1, 16)
+);
 ";
 
 /// This moment by the server's clock.
 const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// What [`Records::built`] reads.
+const BUILT: &str = "g.making, g.grant_id, (SELECT mark FROM index_version), g.id";
 
 /// What happens to one tenant's records in one transaction.
 #[derive(Clone, Copy)]
@@ -102,27 +108,34 @@ impl Records<'_> {
         }))
     }
 
-    /// Which version is live, of which length its vectors are, and where they are.
-    pub(in crate::index) async fn stood(&self) -> Result<Option<(Stood, i64)>, Stop> {
-        let sql = "SELECT a.version, a.epoch, g.grant_id, g.making, g.id
-                   FROM alias AS a JOIN generation AS g ON g.tenant = a.tenant AND g.epoch = a.epoch WHERE a.tenant = $1";
-        let Some(row) = self.one(sql, &[]).await? else { return Ok(None) };
-        let making: Making = self.json(&row, 3)?;
-        let stood = Stood {
-            version: self.number(&row, 0)?,
-            epoch: self.number(&row, 1)?,
-            grant: row.try_get(2)?,
-            dimensions: making.dimensions,
-        };
-        Ok(Some((stood, row.try_get(4)?)))
+    /// The version that is live, and where it is.
+    pub(in crate::index) async fn stood(&self) -> Result<Option<Stood>, Stop> {
+        let sql = format!(
+            "SELECT {BUILT}, a.version, a.epoch
+             FROM alias AS a JOIN generation AS g ON g.tenant = a.tenant AND g.epoch = a.epoch WHERE a.tenant = $1"
+        );
+        let Some(row) = self.one(&sql, &[]).await? else { return Ok(None) };
+        let (version, epoch) = (self.number(&row, 4)?, self.number(&row, 5)?);
+        Ok(Some(Stood { version, epoch, built: self.built(&row)? }))
     }
 
-    /// The making of a generation that is not condemned, whose grant built it, and where it is.
-    pub(in crate::index) async fn readable(&self, epoch: u64) -> Result<Option<(Making, String, i64)>, Stop> {
-        let sql =
-            "SELECT making, grant_id, id FROM generation WHERE tenant = $1 AND epoch = $2 AND state <> 'condemned'";
-        let Some(row) = self.one(sql, &[(&signed(epoch), Type::INT8)]).await? else { return Ok(None) };
-        Ok(Some((self.json(&row, 0)?, row.try_get(1)?, row.try_get(2)?)))
+    /// A generation, unless it is condemned.
+    pub(in crate::index) async fn readable(&self, epoch: u64) -> Result<Option<Built>, Stop> {
+        let sql = format!(
+            "SELECT {BUILT} FROM generation AS g WHERE g.tenant = $1 AND g.epoch = $2 AND g.state <> 'condemned'"
+        );
+        self.one(&sql, &[(&signed(epoch), Type::INT8)]).await?.map(|row| self.built(&row)).transpose()
+    }
+
+    /// What tells these records from all others.
+    pub(in crate::index) async fn mark(&self) -> Result<String, Stop> {
+        let row = self.client.query_typed_one("SELECT mark FROM index_version", &[]).await?;
+        Ok(row.try_get(0)?)
+    }
+
+    fn built(&self, row: &Row) -> Result<Built, Stop> {
+        let making = self.json(row, 0)?;
+        Ok(Built { making, grant: row.try_get(1)?, mark: row.try_get(2)?, here: row.try_get(3)? })
     }
 
     /// All generations, the oldest first.
@@ -172,36 +185,39 @@ impl Records<'_> {
         self.all(sql, &[(&counted(limit), Type::INT8)]).await?.iter().map(read).collect()
     }
 
-    /// Begins the generation of the token's epoch, or begins it anew while it is being built. Returns where it is.
-    pub(in crate::index) async fn begin(&self, token: &Token, making: &Making) -> Result<i64, Stop> {
+    /// Begins the generation of the token's epoch, or begins it anew while it is being built.
+    pub(in crate::index) async fn begin(&self, token: &Token, making: &Making) -> Result<Built, Stop> {
         let (epoch, grant, making) = (token.epoch.as_i64(), token.grant.to_string(), text(&self.place.name, making)?);
-        let find = "SELECT grant_id, state, id FROM generation WHERE tenant = $1 AND epoch = $2";
-        let Some(row) = self.one(find, &[(&epoch, Type::INT8)]).await? else {
-            let sql = format!(
-                "INSERT INTO generation (tenant, epoch, grant_id, state, making, chunks, begun_ms)
-                 VALUES ($1, $2, $3, 'building', $4, 0, {NOW}) RETURNING id"
-            );
-            let parameters: [Parameter<'_>; 3] = [(&epoch, Type::INT8), (&grant, Type::TEXT), (&making, Type::TEXT)];
-            let made = self.one(&sql, &parameters).await?;
-            return Ok(made.ok_or_else(|| self.place.odd("an insertion returned nothing"))?.try_get(0)?);
-        };
-        let (by, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        if by != grant || state != State::Building.name() {
-            return Err(begun_before(&self.place.name, token, &state).into());
+        let find = "SELECT grant_id, state FROM generation WHERE tenant = $1 AND epoch = $2";
+        match self.one(find, &[(&epoch, Type::INT8)]).await? {
+            None => {
+                let sql = format!(
+                    "INSERT INTO generation (tenant, epoch, grant_id, state, making, chunks, begun_ms)
+                     VALUES ($1, $2, $3, 'building', $4, 0, {NOW})"
+                );
+                self.run(&sql, &[(&epoch, Type::INT8), (&grant, Type::TEXT), (&making, Type::TEXT)]).await?;
+            }
+            Some(row) => {
+                let (by, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+                if by != grant || state != State::Building.name() {
+                    return Err(begun_before(&self.place.name, token, &state).into());
+                }
+                let sql = "UPDATE generation SET making = $3, chunks = 0 WHERE tenant = $1 AND epoch = $2";
+                self.run(sql, &[(&epoch, Type::INT8), (&making, Type::TEXT)]).await?;
+            }
         }
-        let sql = "UPDATE generation SET making = $3, chunks = 0 WHERE tenant = $1 AND epoch = $2";
-        self.run(sql, &[(&epoch, Type::INT8), (&making, Type::TEXT)]).await?;
-        Ok(row.try_get(2)?)
+        self.building(token).await
     }
 
-    /// The making of the generation that this token is building, and where it is.
-    pub(in crate::index) async fn building(&self, token: &Token) -> Result<(Making, i64), Stop> {
-        let sql = "SELECT making, id FROM generation
-                   WHERE tenant = $1 AND epoch = $2 AND grant_id = $3 AND state = 'building'";
+    /// The generation that this token is building.
+    pub(in crate::index) async fn building(&self, token: &Token) -> Result<Built, Stop> {
+        let sql = format!(
+            "SELECT {BUILT} FROM generation AS g
+             WHERE g.tenant = $1 AND g.epoch = $2 AND g.grant_id = $3 AND g.state = 'building'"
+        );
         let (epoch, grant) = (token.epoch.as_i64(), token.grant.to_string());
-        let row = self.one(sql, &[(&epoch, Type::INT8), (&grant, Type::TEXT)]).await?;
-        let row = row.ok_or_else(|| not_begun(&self.place.name, token))?;
-        Ok((self.json(&row, 0)?, row.try_get(1)?))
+        let row = self.one(&sql, &[(&epoch, Type::INT8), (&grant, Type::TEXT)]).await?;
+        self.built(&row.ok_or_else(|| not_begun(&self.place.name, token))?)
     }
 
     /// Says how many chunks the generation of an epoch has.
@@ -333,14 +349,14 @@ impl Records<'_> {
         self.all(sql, &[]).await?.iter().map(|row| self.number(row, 0)).collect()
     }
 
-    /// Where a generation is that may be removed, and whose grant built it; `None` when it is gone already.
-    pub(in crate::index) async fn removable(&self, epoch: u64) -> Result<Option<(String, i64)>, Stop> {
-        let find = "SELECT state, grant_id, id FROM generation WHERE tenant = $1 AND epoch = $2";
-        let Some(row) = self.one(find, &[(&signed(epoch), Type::INT8)]).await? else { return Ok(None) };
-        if row.try_get::<_, &str>(0)? != State::Condemned.name() {
+    /// A generation that may be removed; `None` when it is gone already.
+    pub(in crate::index) async fn removable(&self, epoch: u64) -> Result<Option<Built>, Stop> {
+        let sql = format!("SELECT {BUILT}, g.state FROM generation AS g WHERE g.tenant = $1 AND g.epoch = $2");
+        let Some(row) = self.one(&sql, &[(&signed(epoch), Type::INT8)]).await? else { return Ok(None) };
+        if row.try_get::<_, &str>(4)? != State::Condemned.name() {
             return Err(WriteError::NotCondemned(epoch).into());
         }
-        Ok(Some((row.try_get(1)?, row.try_get(2)?)))
+        self.built(&row).map(Some)
     }
 
     /// Forgets a generation.

@@ -2,9 +2,10 @@
 
 use super::database::Database;
 use super::stop::Stop;
-use crate::index::catalog::{Catalog, belongs, digest, outcome, version};
+use crate::index::catalog::postgres::Records;
+use crate::index::catalog::{Built, Catalog, Stood, belongs, digest, outcome, version};
 use crate::index::{Generation, IndexError, Live, Moved, Round, Switch, Switched, WriteError};
-use crate::manifest::Sum;
+use crate::manifest::{Making, Sum};
 use crate::tenant::Tenant;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -121,5 +122,56 @@ impl Catalog for Database {
 
     async fn condemn(&self, tenant: &Tenant, token: &Token, keep: usize) -> Result<Vec<u64>, WriteError> {
         self.change(tenant, token, "condemning generations", async |records| records.condemn(token, keep).await).await
+    }
+
+    async fn begin(&self, tenant: &Tenant, token: &Token, making: &Making) -> Result<Built, WriteError> {
+        let begin = async |records: Records<'_>| records.begin(token, making).await;
+        self.change(tenant, token, "beginning a generation", begin).await
+    }
+
+    async fn building(&self, tenant: &Tenant, token: &Token) -> Result<Built, WriteError> {
+        self.change(tenant, token, "checking a generation", async |records| records.building(token).await).await
+    }
+
+    async fn written(&self, tenant: &Tenant, token: &Token, more: u64, keys: &[Sum]) -> Result<(), WriteError> {
+        let written = async |records: Records<'_>| {
+            records.building(token).await?;
+            records.written(token, more, keys).await
+        };
+        self.change(tenant, token, "counting chunks", written).await
+    }
+
+    async fn count(&self, tenant: &Tenant, token: &Token, chunks: u64) -> Result<(), WriteError> {
+        let count = async |records: Records<'_>| {
+            records.building(token).await?;
+            records.count(token, chunks).await
+        };
+        self.change(tenant, token, "counting chunks", count).await
+    }
+
+    async fn stood(&self, tenant: &Tenant) -> Result<Option<Stood>, IndexError> {
+        let found = self.read(tenant, "reading the alias", async |records| records.stood().await).await?;
+        Ok(found.flatten())
+    }
+
+    async fn readable(&self, tenant: &Tenant, epoch: u64) -> Result<Option<Built>, IndexError> {
+        let found = self.read(tenant, "looking for a generation", async |records| records.readable(epoch).await);
+        Ok(found.await?.flatten())
+    }
+
+    async fn removable(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<Option<Built>, WriteError> {
+        self.change(tenant, token, "removing a generation", async |records| records.removable(epoch).await).await
+    }
+
+    async fn forget(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<(), WriteError> {
+        let forget = async |records: Records<'_>| match records.removable(epoch).await? {
+            Some(_) => records.forget(epoch).await,
+            None => Ok(()),
+        };
+        self.change(tenant, token, "removing a generation", forget).await
+    }
+
+    async fn mark(&self, tenant: &Tenant) -> Result<Option<String>, IndexError> {
+        self.read(tenant, "reading whose these records are", async |records| records.mark().await).await
     }
 }

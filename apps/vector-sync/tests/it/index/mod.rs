@@ -21,6 +21,20 @@ macro_rules! on_each_index {
                 super::clauses::$clause(&super::World::postgres()).await;
             })+
         }
+
+        mod chroma_and_sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $clause() {
+                super::clauses::$clause(&super::World::chroma_and_sqlite()).await;
+            })+
+        }
+
+        mod chroma_and_postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $clause() {
+                super::clauses::$clause(&super::World::chroma_and_postgres()).await;
+            })+
+        }
     };
 }
 
