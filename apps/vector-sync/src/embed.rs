@@ -91,3 +91,16 @@ fn normalise(vector: &mut [f32]) -> Option<()> {
     }
     Some(())
 }
+
+/// The model of this name.
+///
+/// # Errors
+/// [`EmbedError::Unfit`] for a name that stands for none.
+pub fn choose(name: &str) -> Result<Box<dyn Embedder>, EmbedError> {
+    match name {
+        "words" => Ok(Box::new(Words::default())),
+        other => {
+            Err(EmbedError::Unfit { model: other.to_owned(), why: "there is no such model: name `words`".to_owned() })
+        }
+    }
+}

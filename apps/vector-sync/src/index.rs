@@ -1,5 +1,12 @@
 //! Where generations live: the records that decide which of them is read, and the vectors.
 
+pub mod sqlite;
+
+mod catalog;
+mod connect;
+
+pub use connect::connect;
+
 use crate::chunk::Chunk;
 use crate::manifest::{Making, Manifest, Sum};
 use crate::tenant::Tenant;
@@ -38,6 +45,12 @@ pub trait Index: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`IndexError`].
     async fn sink(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError>;
+
+    /// All tenants that have a place here, in the order of their names.
+    ///
+    /// # Errors
+    /// [`IndexError`]: nothing was read.
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError>;
 
     /// The version that is live, or `None` before the first one. A place that is not there yet has none.
     ///
