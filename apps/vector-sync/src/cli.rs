@@ -1,6 +1,7 @@
 //! The command line.
 
 mod demo;
+mod fetch;
 mod gc;
 mod log;
 mod place;
@@ -64,6 +65,7 @@ enum Command {
     Status(status::Args),
     Rollback(rollback::Args),
     Gc(gc::Args),
+    Fetch(fetch::Args),
     Demo(demo::Args),
     /// Print a completion script.
     Completions {
@@ -107,6 +109,7 @@ impl Cli {
                 Command::Status(args) => args.run().await,
                 Command::Rollback(args) => args.run().await,
                 Command::Gc(args) => args.run().await,
+                Command::Fetch(args) => args.run().await,
                 Command::Demo(args) => args.run().await,
                 Command::Completions { shell } => {
                     clap_complete::generate(shell, &mut Self::command(), "vector-sync", &mut std::io::stdout());
