@@ -6,7 +6,6 @@ pub mod sqlite;
 
 mod catalog;
 mod connect;
-mod nearest;
 
 pub use connect::connect;
 
@@ -48,6 +47,12 @@ pub trait Index: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`IndexError`].
     async fn sink(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError>;
+
+    /// All tenants that have a place here, in the order of their names.
+    ///
+    /// # Errors
+    /// [`IndexError`]: nothing was read.
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError>;
 
     /// The version that is live, or `None` before the first one. A place that is not there yet has none.
     ///

@@ -22,6 +22,8 @@ pub(super) trait Catalog: Send + Sync + fmt::Debug {
 
     async fn sink(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError>;
 
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError>;
+
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError>;
 
     async fn generations(&self, tenant: &Tenant) -> Result<Vec<Generation>, IndexError>;

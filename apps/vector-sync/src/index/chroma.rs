@@ -90,6 +90,10 @@ impl Index for ChromaIndex {
         self.catalog.sink(tenant).await
     }
 
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
+        self.catalog.tenants().await
+    }
+
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {
         self.catalog.live(tenant).await
     }

@@ -56,6 +56,10 @@ impl Index for PostgresIndex {
         self.0.sink(tenant).await
     }
 
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
+        self.0.tenants().await
+    }
+
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {
         self.0.live(tenant).await
     }

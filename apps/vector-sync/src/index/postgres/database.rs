@@ -139,13 +139,22 @@ impl Database {
         doing: &'static str,
         work: impl AsyncFnOnce(Records<'_>) -> Result<T, Stop>,
     ) -> Result<Option<T>, IndexError> {
+        self.look(doing, async |client| work(self.records(client, tenant)).await).await
+    }
+
+    /// The same, of no tenant in particular.
+    pub(super) async fn look<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(&Client) -> Result<T, Stop>,
+    ) -> Result<Option<T>, IndexError> {
         let read = self.bounded(WORK_TIMEOUT, doing, async {
             let session = self.session().await?;
             let path = session.path().await?;
             let begin =
                 format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {BOUNDS}; SET LOCAL search_path = {path}");
             session.client.batch_execute(&begin).await?;
-            let done = work(self.records(&session.client, tenant)).await?;
+            let done = work(&session.client).await?;
             session.client.batch_execute("COMMIT").await?;
             session.keep();
             Ok(done)

@@ -2,7 +2,7 @@
 
 use super::database::Database;
 use super::stop::Stop;
-use crate::index::catalog::postgres::Records;
+use crate::index::catalog::postgres::{Records, tenants};
 use crate::index::catalog::{Built, Catalog, Stood, belongs, digest, outcome, version};
 use crate::index::{Generation, IndexError, Live, Moved, Round, Switch, Switched, WriteError};
 use crate::manifest::{Making, Sum};
@@ -28,6 +28,11 @@ impl Catalog for Database {
 
     async fn sink(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError> {
         self.make(tenant).await
+    }
+
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
+        let found = self.look("listing the tenants", async |client| tenants(client, self.place()).await).await?;
+        Ok(found.unwrap_or_default())
     }
 
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {

@@ -35,6 +35,10 @@ impl Catalog for Files {
         self.make(tenant).await
     }
 
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
+        self.listed().await
+    }
+
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {
         let found = self.read(tenant, "reading the alias", |tx| Ok(sqlite::live(tx)?)).await?;
         Ok(found.flatten())

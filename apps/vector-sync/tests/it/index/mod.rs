@@ -39,6 +39,7 @@ on_each_index!(
     reading::a_round_is_published_whole_and_found_again,
     reading::no_answer_holds_two_generations,
     reading::nothing_is_there_before_the_first_round,
+    reading::tenants_are_listed_in_the_order_of_their_names,
     switching::a_rollback_says_what_it_led_away_from,
     switching::a_round_is_recorded_once,
     switching::of_many_moves_from_one_version_one_is_made,

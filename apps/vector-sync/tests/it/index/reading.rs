@@ -7,6 +7,7 @@ use vector_sync::index::{IndexError, Inspection, State, Switched};
 
 pub(crate) async fn nothing_is_there_before_the_first_round(world: &World) {
     let (index, tenant) = (world.open(), tenant());
+    assert_eq!(index.tenants().await.unwrap(), []);
     for made in [false, true] {
         if made {
             index.sink(&tenant).await.unwrap();
@@ -48,6 +49,17 @@ pub(crate) async fn a_round_is_published_whole_and_found_again(world: &World) {
     let generation = &other.generations(&tenant).await.unwrap()[0];
     assert_eq!((generation.epoch, generation.state, generation.chunks), (1, State::Published, 8));
     assert!(generation.begun_ms <= live.since_ms && generation.begun_ms > 1_600_000_000_000, "{generation:?}");
+}
+
+pub(crate) async fn tenants_are_listed_in_the_order_of_their_names(world: &World) {
+    let index = world.open();
+    let mut tenants = [tenant(), tenant(), tenant()];
+    for tenant in tenants.iter().rev() {
+        let token = seal(&*index, tenant, 1).await;
+        index.begin(tenant, &token, &making("one")).await.unwrap();
+    }
+    tenants.sort();
+    assert_eq!(world.open().tenants().await.unwrap(), tenants);
 }
 
 pub(crate) async fn a_generation_is_seen_by_nobody_before_its_time(world: &World) {
