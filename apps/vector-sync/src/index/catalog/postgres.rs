@@ -403,6 +403,19 @@ impl Records<'_> {
     }
 }
 
+/// All tenants that have a generation, or had one, in the order of their names.
+pub(in crate::index) async fn tenants(client: &Client, place: &Place) -> Result<Vec<Tenant>, Stop> {
+    let sql = "SELECT tenant FROM generation UNION SELECT tenant FROM round";
+    let read = |row: &Row| {
+        let name: &str = row.try_get(0)?;
+        name.parse().map_err(|_| place.odd(&format!("{name:?} is no tenant")))
+    };
+    let tenants: Result<Vec<Tenant>, Stop> = client.query_typed(sql, &[]).await?.iter().map(read).collect();
+    let mut tenants = tenants?;
+    tenants.sort();
+    Ok(tenants)
+}
+
 fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Stop> {
     Ok(row.try_get(column)?)
 }

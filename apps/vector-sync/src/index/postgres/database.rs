@@ -142,7 +142,7 @@ impl Database {
         self.look(doing, async |client| work(self.records(client, tenant)).await).await
     }
 
-    /// The same for what is no single tenant's.
+    /// The same, of no tenant in particular.
     pub(super) async fn look<T>(
         &self,
         doing: &'static str,

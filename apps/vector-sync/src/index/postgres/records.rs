@@ -2,7 +2,7 @@
 
 use super::database::Database;
 use super::stop::Stop;
-use crate::index::catalog::postgres::Records;
+use crate::index::catalog::postgres::{Records, tenants};
 use crate::index::catalog::{Built, Catalog, Stood, belongs, digest, outcome, version};
 use crate::index::{Generation, IndexError, Live, Moved, Round, Switch, Switched, WriteError};
 use crate::manifest::{Making, Sum};
@@ -31,12 +31,8 @@ impl Catalog for Database {
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
-        let found = self.look("listing the tenants", async |client| {
-            let rows = client.query("SELECT DISTINCT tenant FROM generation ORDER BY tenant", &[]).await?;
-            // Whatever else was written there is not ours.
-            Ok(rows.iter().filter_map(|row| row.try_get::<_, String>(0).ok()?.parse().ok()).collect())
-        });
-        Ok(found.await?.unwrap_or_default())
+        let found = self.look("listing the tenants", async |client| tenants(client, self.place()).await).await?;
+        Ok(found.unwrap_or_default())
     }
 
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {

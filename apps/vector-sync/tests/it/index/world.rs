@@ -1,12 +1,13 @@
 //! An index in a place of its own, and what the clauses do with it.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 use tenure::{Epoch, GrantId, OperationId, Token};
 use tenure_servers::{Chroma, Postgres};
 use vector_sync::chunk::Chunk;
-use vector_sync::index::{Entry, Index, Switch, Switched, Why, connect};
+use vector_sync::index::{Entry, Index, Round, Switch, Switched, Why, connect};
 use vector_sync::manifest::{Making, Manifest, Sum, Sums};
 use vector_sync::tenant::Tenant;
 
@@ -16,29 +17,78 @@ pub(crate) const DIMENSIONS: u32 = 8;
 /// An index in a place of its own.
 pub(crate) struct World {
     url: String,
-    _folder: TempDir,
+    records: Records,
+    /// Goes with it.
+    folder: TempDir,
+}
+
+/// Where the records are, whatever holds the vectors.
+enum Records {
+    /// In this folder of SQLite files.
+    Folder(PathBuf),
+    /// In the database at this address.
+    Database(String),
+}
+
+/// Somebody who holds on to a tenant's records, in a transaction.
+pub(crate) enum Holder {
+    File(rusqlite::Connection),
+    Rows(tokio_postgres::Client),
+}
+
+impl Holder {
+    pub(crate) async fn let_go(self) {
+        match self {
+            Self::File(file) => file.execute_batch("ROLLBACK").unwrap(),
+            Self::Rows(client) => client.batch_execute("ROLLBACK").await.unwrap(),
+        }
+    }
 }
 
 impl World {
     pub(crate) fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
-        Self { url: format!("sqlite:{}/index", folder.path().display()), _folder: folder }
+        let records = folder.path().join("index");
+        Self { url: format!("sqlite:{}", records.display()), records: Records::Folder(records), folder }
     }
 
     pub(crate) fn postgres() -> Self {
-        Self { url: Postgres::shared_with_vectors().database(), _folder: TempDir::new().unwrap() }
+        let url = Postgres::shared_with_vectors().database();
+        Self { url: url.clone(), records: Records::Database(url), folder: TempDir::new().unwrap() }
     }
 
     pub(crate) fn chroma_and_sqlite() -> Self {
-        let folder = TempDir::new().unwrap();
-        let url = format!("chroma:{}?catalog=sqlite:{}", Chroma::shared().url(), folder.path().display());
-        Self { url, _folder: folder }
+        let Self { url, records, folder } = Self::sqlite();
+        Self { url: format!("chroma:{}?catalog={url}", Chroma::shared().url()), records, folder }
     }
 
     /// The catalog needs no pgvector.
     pub(crate) fn chroma_and_postgres() -> Self {
-        let url = format!("chroma:{}?catalog={}", Chroma::shared().url(), Postgres::shared().database());
-        Self { url, _folder: TempDir::new().unwrap() }
+        let catalog = Postgres::shared().database();
+        let url = format!("chroma:{}?catalog={catalog}", Chroma::shared().url());
+        Self { url, records: Records::Database(catalog), folder: TempDir::new().unwrap() }
+    }
+
+    /// Holds on to all records of a tenant that a round changes.
+    pub(crate) async fn hold(&self, tenant: &Tenant) -> Holder {
+        match &self.records {
+            Records::Folder(folder) => {
+                let file = rusqlite::Connection::open(folder.join(format!("{tenant}.db"))).unwrap();
+                file.execute_batch("BEGIN IMMEDIATE").unwrap();
+                Holder::File(file)
+            }
+            Records::Database(url) => {
+                let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+                tokio::spawn(connection);
+                let sql = format!(
+                    "BEGIN; SET search_path = vector_sync;
+                     SELECT FROM generation WHERE tenant = '{tenant}' FOR UPDATE;
+                     SELECT FROM alias WHERE tenant = '{tenant}' FOR UPDATE"
+                );
+                client.batch_execute(&sql).await.unwrap();
+                Holder::Rows(client)
+            }
+        }
     }
 
     /// A handle that shares nothing in memory with others.
@@ -114,6 +164,12 @@ pub(crate) fn manifest(making: &Making, entries: &[Entry]) -> Manifest {
         chunks: sums.count(),
         digest: sums.sum(),
     }
+}
+
+/// How the round of an epoch ended.
+pub(crate) fn round(epoch: u64, version: Option<u64>) -> Round {
+    let outcome = if version.is_some() { "published" } else { "failed" }.to_owned();
+    Round { epoch, recorded_by: epoch, outcome, version, note: "8 chunks".to_owned(), at_ms: 0 }
 }
 
 /// A move to the generation of an epoch.
