@@ -9,7 +9,7 @@ mod text;
 
 use crate::manifest::Sum;
 use crate::source::{Document, Format};
-pub(crate) use cut::is_ideograph;
+pub(crate) use cut::{is_ideograph, weight};
 use outline::Outline;
 use serde::{Deserialize, Serialize};
 

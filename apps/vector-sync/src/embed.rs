@@ -1,13 +1,17 @@
 //! From words to vectors.
 
+mod choose;
 mod fetch;
 mod files;
+mod http;
 #[cfg(feature = "minilm")]
 mod minilm;
 mod words;
 
+pub use choose::choose;
 pub use fetch::{Fetched, fetch};
 pub use files::{EXAMPLES, MINILM, Package};
+pub use http::{HttpModel, HttpSettings};
 #[cfg(feature = "minilm")]
 pub use minilm::Minilm;
 pub use words::Words;
@@ -90,19 +94,4 @@ fn normalise(vector: &mut [f32]) -> Option<()> {
         *number = scaled;
     }
     Some(())
-}
-
-/// The model of this name.
-///
-/// # Errors
-/// [`EmbedError::Unfit`] for a name that stands for none.
-pub fn choose(name: &str) -> Result<Box<dyn Embedder>, EmbedError> {
-    match name {
-        "words" => Ok(Box::new(Words::default())),
-        #[cfg(feature = "minilm")]
-        "minilm" => Ok(Box::new(Minilm::open(&MINILM.folder(), 2)?)),
-        other => {
-            Err(EmbedError::Unfit { model: other.to_owned(), why: "there is no such model: name `words`".to_owned() })
-        }
-    }
 }
