@@ -11,9 +11,9 @@ use crate::workspace::Package;
 pub const DOCUMENT: &str = "GUARANTEES.md";
 
 /// The ids that must be there: safety of the fence (I), beside an authority in its database (H), of operations (L), progress (V), what `tenure run` (R), `tenure
-/// probe` (P), an operator's verbs (O), the stores (S) and signed grants (G) promise. Clock assumptions (C) are numbered there and nowhere else.
+/// probe` (P), an operator's verbs (O), the stores (S), signed grants (G) and the application vector-sync (A) promise. Clock assumptions (C) are numbered there and nowhere else.
 const REQUIRED: &[(char, u8)] =
-    &[('I', 11), ('H', 3), ('L', 6), ('V', 9), ('C', 1), ('R', 5), ('P', 2), ('O', 6), ('S', 5), ('G', 3)];
+    &[('I', 11), ('H', 3), ('L', 6), ('V', 9), ('C', 1), ('R', 5), ('P', 2), ('O', 6), ('S', 5), ('G', 3), ('A', 10)];
 
 /// Finds guarantees that are missing, that name no test, or whose test does not exist.
 #[must_use]

@@ -41,6 +41,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self) -> Result<u8, Problem> {
         let points = Points::from_env().map_err(Problem::usage)?;
+        self.tenants.fetch().await?;
         let (tenants, index) = (self.tenants.list()?, self.index.open()?);
         let embedder = self.model.open()?;
         let tenure = self.authority.connect(&self.index).await?;

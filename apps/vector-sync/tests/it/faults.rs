@@ -131,7 +131,7 @@ fn a_worker_whose_renewals_are_not_answered_is_lost() {
     is_whole(&site, 2);
 }
 
-/// The story: the worker was cut off from the lock server, another one took over on the other side, and both wrote.
+/// The story: the worker was cut off from what had granted it the lock, another one took over on the other side, and both wrote.
 #[test]
 fn a_worker_that_is_cut_off_from_the_authority_publishes_nothing() {
     let redis = Redis::start();
@@ -154,7 +154,7 @@ fn a_worker_that_is_cut_off_from_the_authority_publishes_nothing() {
     is_whole(&site, 2);
 }
 
-/// The story: the lock server failed over to a copy that had not seen the newest lock, and two workers had it.
+/// The story: the keeper of the locks failed over to a copy that had not seen the newest one, and two workers had it.
 #[test]
 fn a_failover_of_the_authority_ends_with_one_writer() {
     let primary = Redis::start();
