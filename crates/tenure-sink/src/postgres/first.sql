@@ -559,7 +559,7 @@ END $$;
 --
 -- Every write pays for this, so it goes one short way, which is judge's for a token that is admitted in a READ COMMITTED transaction,
 -- and leaves all else to judge. Setting the search path for the call would take a fifth of its time, so every name is written in full;
--- reading the server's identity from its files another fifth; and each operator that is left out a fiftieth.
+-- reading the server's identity from its files another fifth; and each function or operator that is left out a fiftieth.
 CREATE FUNCTION {schema}.admit(resource text, epoch bigint, grant_id uuid, raises boolean DEFAULT true) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
 DECLARE
@@ -573,14 +573,17 @@ DECLARE
     place bigint;
     made {schema}.sink_judgement;
 BEGIN
-    SELECT f.seal_no,
-        pg_catalog.encode(pg_catalog.sha256(f.secret OPERATOR(pg_catalog.||) pg_catalog.xid8send(pg_catalog.pg_current_xact_id())), 'hex')
-    INTO place, mark
-    FROM {schema}.sink_fence f
-    WHERE '{rule}' <> 'high-water' AND f.resource OPERATOR(pg_catalog.=) seen AND f.epoch OPERATOR(pg_catalog.=) admit.epoch
-        AND f.grant_id OPERATOR(pg_catalog.=) admit.grant_id AND NOT f.reopened
-        AND f.started OPERATOR(pg_catalog.=) pg_catalog.pg_postmaster_start_time()
-        AND f.relation OPERATOR(pg_catalog.=) '{schema}.sink_fence'::pg_catalog.regclass::pg_catalog.oid{held};
+    -- Not even begun elsewhere: under SERIALIZABLE, what is read here would count.
+    IF seen IS NOT NULL THEN
+        SELECT f.seal_no,
+            pg_catalog.encode(pg_catalog.sha256(f.secret OPERATOR(pg_catalog.||) pg_catalog.xid8send(pg_catalog.pg_current_xact_id())), 'hex')
+        INTO place, mark
+        FROM {schema}.sink_fence f
+        WHERE '{rule}' OPERATOR(pg_catalog.<>) 'high-water' AND f.resource OPERATOR(pg_catalog.=) seen
+            AND f.epoch OPERATOR(pg_catalog.=) admit.epoch AND f.grant_id OPERATOR(pg_catalog.=) admit.grant_id AND NOT f.reopened
+            AND f.started OPERATOR(pg_catalog.=) pg_catalog.pg_postmaster_start_time()
+            AND f.relation OPERATOR(pg_catalog.=) '{schema}.sink_fence'::pg_catalog.regclass::pg_catalog.oid{held};
+    END IF;
     IF place IS NOT NULL THEN
         marks := CASE WHEN pg_catalog.strpos(marks, mark) OPERATOR(pg_catalog.>) 0 THEN marks
             ELSE pg_catalog.set_config('tenure.admitted', marks OPERATOR(pg_catalog.||) mark, true) END;
@@ -799,40 +802,38 @@ BEGIN
 END $$;
 
 -- Makes the function of a table's trigger. It names the column, so that the column is found once and not for each row. It
--- belongs to the sink's owner, as whoever protects the table need not. It runs for each row: as in admit, no search path is set,
--- every name is written in full, and a row that stays where it is is looked up once.
+-- belongs to the sink's owner, as whoever protects the table need not. A row that stays with its resource is looked up once.
 CREATE FUNCTION {schema}.sink_make_guard(_relation regclass, _column text, _before text, _after text) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     guard constant text := 'sink_guard_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16);
     value constant text := CASE
-        WHEN _column IS NULL THEN '%1$L::pg_catalog.text'
+        WHEN _column IS NULL THEN '%1$L::text'
         -- A column's own collation may not be compared with the fence's, or take two names for one.
-        ELSE '((%1$L OPERATOR(pg_catalog.||) %3$s.%2$I::pg_catalog.text OPERATOR(pg_catalog.||) %4$L) COLLATE pg_catalog."C")'
+        ELSE '((%1$L || %3$s.%2$I::text || %4$L) COLLATE "C")'
     END;
     old constant text := format(value, _before, _column, 'OLD', _after);
     new constant text := format(value, _before, _column, 'NEW', _after);
     -- Whether what was admitted in this transaction is a token of this resource.
-    admitted constant text := 'PERFORM FROM {schema}.sink_fence f WHERE f.resource OPERATOR(pg_catalog.=) whose AND '
-        'pg_catalog.strpos(pg_catalog.current_setting(''tenure.admitted'', true), pg_catalog.encode(pg_catalog.sha256(f.secret '
-        'OPERATOR(pg_catalog.||) pg_catalog.xid8send(pg_catalog.pg_current_xact_id())), ''hex'')) OPERATOR(pg_catalog.>) 0; '
-        'IF NOT FOUND THEN PERFORM {schema}.sink_expect_exempt(TG_RELID::pg_catalog.regclass::pg_catalog.text, whose); END IF;';
+    expect constant text := 'PERFORM FROM {schema}.sink_fence f WHERE f.resource = whose AND strpos(current_setting(''tenure.admitted'', true), '
+        'encode(sha256(f.secret || xid8send(pg_current_xact_id())), ''hex'')) > 0; '
+        'IF NOT FOUND THEN PERFORM {schema}.sink_expect_exempt(TG_RELID::regclass::text, whose); END IF;';
 BEGIN
     EXECUTE format($guard$
         CREATE FUNCTION {schema}.%1$I() RETURNS trigger
-        LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $%1$s$
+        LANGUAGE plpgsql VOLATILE SECURITY DEFINER {planning} AS $%1$s$
         DECLARE
-            whose pg_catalog.text := CASE WHEN TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN %3$s ELSE %2$s END;
+            whose text := CASE TG_OP WHEN 'INSERT' THEN %3$s ELSE %2$s END;
         BEGIN
             %4$s
-            IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' THEN
+            IF TG_OP = 'DELETE' THEN
                 RETURN OLD;
-            ELSIF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND (%2$s OPERATOR(pg_catalog.=) %3$s) IS NOT TRUE THEN
+            ELSIF TG_OP = 'UPDATE' AND (%2$s = %3$s) IS NOT TRUE THEN
                 whose := %3$s;
                 %4$s
             END IF;
             RETURN NEW;
-        END $%1$s$ $guard$, guard, old, new, admitted);
+        END $%1$s$ $guard$, guard, old, new, expect);
     RETURN guard;
 END $$;
 
