@@ -177,7 +177,9 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: POSTGRES_SQL,
         find: "            AND f.relation OPERATOR(pg_catalog.=) '{schema}.sink_fence'::pg_catalog.regclass::pg_catalog.oid{held};",
         replace: "            {held};",
-        tests: &[Test::own("tenure_sink::postgres::generations::a_dump_that_was_put_back_admits_nothing_until_it_is_sealed")],
+        tests: &[Test::own(
+            "tenure_sink::postgres::generations::a_dump_that_was_put_back_admits_nothing_until_it_is_sealed",
+        )],
     },
     Mutant {
         id: "H1",
