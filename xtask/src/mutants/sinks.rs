@@ -143,6 +143,53 @@ pub(super) const MUTANTS: &[Mutant] = &[
         tests: &[Test::own("tenure_sink::postgres::waiting::long_transactions_that_overlap_do_not_hold_a_seal_off")],
     },
     Mutant {
+        id: "I10",
+        what: "a reopening does not wait for what was checked before",
+        file: POSTGRES_SQL,
+        find: "LOCK TABLE {schema}.sink_fence IN ACCESS EXCLUSIVE MODE;",
+        replace: "",
+        tests: &[Test::own(
+            "tenure_sink::postgres::isolation::a_reopening_waits_for_what_was_checked_before_and_a_check_for_the_reopening",
+        )],
+    },
+    Mutant {
+        id: "I2",
+        what: "a transaction's snapshot is believed without the lock on the row",
+        file: POSTGRES_SQL,
+        find: "OPERATOR(pg_catalog.=) 'read committedoff'",
+        replace: "IS NOT NULL",
+        tests: &[
+            Test::own("tenure_sink::postgres::isolation::a_snapshot_from_before_the_seal_admits_nothing"),
+            Test::own("tenure_sink::postgres::isolation::a_check_that_waits_for_a_seal_finds_it"),
+        ],
+    },
+    Mutant {
+        id: "I3",
+        what: "a check takes the short way on another server",
+        file: POSTGRES_SQL,
+        find: "            AND f.started OPERATOR(pg_catalog.=) pg_catalog.pg_postmaster_start_time()\n",
+        replace: "",
+        tests: &[Test::own("tenure_sink::postgres::generations::a_promoted_standby_admits_nothing_until_it_is_sealed")],
+    },
+    Mutant {
+        id: "I3",
+        what: "a check takes the short way in a copy of the table",
+        file: POSTGRES_SQL,
+        find: "            AND f.relation OPERATOR(pg_catalog.=) '{schema}.sink_fence'::pg_catalog.regclass::pg_catalog.oid{held};",
+        replace: "            {held};",
+        tests: &[Test::own(
+            "tenure_sink::postgres::generations::a_dump_that_was_put_back_admits_nothing_until_it_is_sealed",
+        )],
+    },
+    Mutant {
+        id: "H1",
+        what: "the short way of a check does not look at the deadline",
+        file: "crates/tenure-sink/src/postgres/schema.rs",
+        find: "AND v.ending IS NULL AND v.now_ns OPERATOR(pg_catalog.<) v.deadline_ns)",
+        replace: "AND v.ending IS NULL)",
+        tests: &[Test::clause("tenure_sink::conformance::held::at_the_deadline_it_is_over", HELD_POSTGRES)],
+    },
+    Mutant {
         id: "I9",
         what: "a forgetting with a snapshot misses the fence that was made since",
         file: POSTGRES_SQL,
