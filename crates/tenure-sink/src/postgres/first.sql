@@ -737,8 +737,9 @@ DECLARE
     guard constant text := 'sink_guard_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16);
     value constant text := CASE
         WHEN _column IS NULL THEN '%1$L'
+        -- Written by its type, and not by a cast: that may be a function of the type's owner, which would run as the sink's.
         -- A column's own collation may not be compared with the fence's, or take two names for one.
-        ELSE '((%1$L || %3$s.%2$I::text || %4$L) COLLATE "C")'
+        ELSE '((%1$L || CASE WHEN %3$s.%2$I IS NOT NULL THEN format(''%%s'', %3$s.%2$I) END || %4$L) COLLATE "C")'
     END;
     old constant text := format(value, _before, _column, 'OLD', _after);
     new constant text := format(value, _before, _column, 'NEW', _after);
@@ -845,9 +846,18 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
     SELECT p FROM {schema}.sink_protected p WHERE p.relation = _relation
 $$;
 
+-- Whoever calls it need not own the sink, and names a function that would be dropped one day: so the table's owner must have set it as
+-- the table's trigger before.
 CREATE FUNCTION {schema}.sink_keep(_relation regclass, _resource text, _named text, _guard text) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
+        WHERE g.tgrelid = _relation AND g.tgname = 'zz_tenure_guard' AND g.tgenabled = 'A'
+            AND p.pronamespace = '{schema}'::regnamespace AND p.proname = _guard AND _guard ~ '^sink_guard_[0-9a-f]{16}$')
+    THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('%s is not guarded by %s', _relation, _guard),
+            HINT = 'SELECT {schema}.protect(...) does it.';
+    END IF;
     INSERT INTO {schema}.sink_protected (relation, resource, named, guard, who)
     VALUES (_relation, _resource, _named, _guard, {schema}.sink_caller());
     PERFORM {schema}.sink_note('protect', _relation::text, format('column %s, named %L', coalesce(_resource, '(none)'), _named));
