@@ -767,9 +767,27 @@ BEGIN
     RETURN guard;
 END $$;
 
+-- The triggers that a protected table needs, and its partitions: is_set when one is what it should be, is_on when it fires always,
+-- also where session_replication_role is replica.
+CREATE FUNCTION {schema}.sink_needed(_relation regclass, _guard text)
+RETURNS TABLE (part regclass, name text, is_there boolean, is_set boolean, is_on boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT part.oid::regclass, n.name, g.oid IS NOT NULL,
+        g.oid IS NOT NULL AND g.tgfoid IS NOT DISTINCT FROM to_regprocedure(n.calls)::oid AND g.tgtype = n.form
+            AND g.tgqual IS NULL AND g.tgattr::text = '',
+        g.tgenabled IS NOT DISTINCT FROM 'A'
+    FROM (SELECT _relation AS oid UNION SELECT t.relid FROM pg_partition_tree(_relation) t) part
+    CROSS JOIN (VALUES
+        ('zz_tenure_guard', format('{schema}.%I()', _guard), 31), -- before INSERT, UPDATE, DELETE of each row
+        ('zz_tenure_guard_truncate', '{schema}.sink_guard_truncate()', 34)
+    ) n (name, calls, form)
+    LEFT JOIN pg_trigger g ON g.tgrelid = part.oid AND g.tgname = n.name
+$$;
+
 -- From now on no row of the table is written without an admitted token of its resource, whoever does it. resource is the
 -- column that holds it; named says how its name is made of the value, such as 'tenant-%s'. Without a column all rows belong to
--- the one resource that named says. Who calls it must own the table. Protecting it once more also covers what was added to it.
+-- the one resource that named says. Who calls it must own the table. Protecting it once more also covers what was added to it,
+-- and mends what was taken away.
 CREATE FUNCTION {schema}.protect(relation regclass, resource text DEFAULT NULL, named text DEFAULT '%s') RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -780,7 +798,7 @@ DECLARE
     behind text := split_part(protect.named, '%s', 2);
     kept {schema}.sink_protected;
     guard text;
-    part regclass;
+    each record;
 BEGIN
     SELECT CASE
         WHEN c.oid IS NULL THEN 'there is no such table'
@@ -816,25 +834,37 @@ BEGIN
             MESSAGE = format('%s is protected already, by the column %s named %L', protect.relation, coalesce(kept.resource, '(none)'), kept.named),
             HINT = 'SELECT {schema}.unprotect(...) first; do both in one transaction.';
     END IF;
-    IF kept.guard IS NULL THEN
+    guard := kept.guard;
+    IF guard IS NULL OR to_regprocedure(format('{schema}.%I()', guard)) IS NULL THEN
         guard := {schema}.sink_make_guard(protect.relation, protect.resource, before, behind);
-        -- The last of its kind by name: what others change in a row, they change before. ALWAYS: also where
-        -- session_replication_role is replica.
+    END IF;
+    -- The last of its kind by name: what others change in a row, they change before. Partitions are given it with the table.
+    SELECT bool_and(n.is_set) AS is_set, bool_or(n.is_there AND n.part = protect.relation) AS is_there INTO STRICT each
+    FROM {schema}.sink_needed(protect.relation, guard) n WHERE n.name = 'zz_tenure_guard';
+    IF NOT each.is_set THEN
+        IF each.is_there THEN
+            EXECUTE format('DROP TRIGGER zz_tenure_guard ON %s', protect.relation);
+        END IF;
         EXECUTE format('CREATE TRIGGER zz_tenure_guard BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION {schema}.%I()',
             protect.relation, guard);
-        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER zz_tenure_guard', protect.relation);
-        PERFORM {schema}.sink_keep(protect.relation, protect.resource, protect.named, guard);
     END IF;
     -- A trigger on TRUNCATE is not handed down to partitions.
-    FOR part IN
-        SELECT t.relid FROM pg_partition_tree(protect.relation) t
-        WHERE NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.relid AND g.tgname = 'zz_tenure_guard_truncate')
-        UNION SELECT protect.relation
-        WHERE NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = protect.relation AND g.tgname = 'zz_tenure_guard_truncate')
+    FOR each IN
+        SELECT n.part, n.is_there FROM {schema}.sink_needed(protect.relation, guard) n
+        WHERE n.name = 'zz_tenure_guard_truncate' AND NOT n.is_set
     LOOP
-        EXECUTE format('CREATE TRIGGER zz_tenure_guard_truncate BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION {schema}.sink_guard_truncate()', part);
-        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER zz_tenure_guard_truncate', part);
+        IF each.is_there THEN
+            EXECUTE format('DROP TRIGGER zz_tenure_guard_truncate ON %s', each.part);
+        END IF;
+        EXECUTE format('CREATE TRIGGER zz_tenure_guard_truncate BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION {schema}.sink_guard_truncate()',
+            each.part);
     END LOOP;
+    FOR each IN SELECT n.part, n.name FROM {schema}.sink_needed(protect.relation, guard) n WHERE NOT n.is_on LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', each.part, each.name);
+    END LOOP;
+    IF guard IS DISTINCT FROM kept.guard THEN
+        PERFORM {schema}.sink_keep(protect.relation, protect.resource, protect.named, guard);
+    END IF;
     IF EXISTS (SELECT FROM pg_class c JOIN pg_inherits i ON i.inhparent = c.oid WHERE c.oid = protect.relation AND c.relkind = 'r') THEN
         RAISE WARNING '% has child tables, whose rows are not protected with it: protect each of them', protect.relation;
     END IF;
@@ -859,7 +889,8 @@ BEGIN
             HINT = 'SELECT {schema}.protect(...) does it.';
     END IF;
     INSERT INTO {schema}.sink_protected (relation, resource, named, guard, who)
-    VALUES (_relation, _resource, _named, _guard, {schema}.sink_caller());
+    VALUES (_relation, _resource, _named, _guard, {schema}.sink_caller())
+    ON CONFLICT ON CONSTRAINT sink_protected_pkey DO UPDATE SET guard = excluded.guard;
     PERFORM {schema}.sink_note('protect', _relation::text, format('column %s, named %L', coalesce(_resource, '(none)'), _named));
 END $$;
 
@@ -870,7 +901,7 @@ DECLARE
 BEGIN
     DELETE FROM {schema}.sink_protected p WHERE p.relation = _relation RETURNING p.guard INTO gone;
     IF FOUND THEN
-        EXECUTE format('DROP FUNCTION {schema}.%I()', gone);
+        EXECUTE format('DROP FUNCTION IF EXISTS {schema}.%I()', gone);
         PERFORM {schema}.sink_note('unprotect', _relation::text, _why);
     END IF;
 END $$;
@@ -897,18 +928,16 @@ BEGIN
     RETURN was;
 END $$;
 
--- The protected tables. whole is false when a trigger of one of them, or of one of its partitions, is missing or switched off:
--- protect it once more. It is false as well where another trigger comes after the check, and may change what was checked
+-- The protected tables. whole is false when a trigger of one of them, or of one of its partitions, is missing, switched off or
+-- another one: protect it once more. It is false as well where another trigger comes after the check, and may change what was checked
 -- (give that one a name that sorts before), and where the column has another name now: unprotect it, and protect it again.
 CREATE FUNCTION {schema}.protected()
 RETURNS TABLE (relation regclass, resource text, named text, since timestamptz, who text, whole boolean)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.relation, p.resource, p.named, p.since, p.who, NOT EXISTS (
-        SELECT FROM (SELECT p.relation AS oid UNION SELECT t.relid FROM pg_partition_tree(p.relation) t) part
-        CROSS JOIN (VALUES ('zz_tenure_guard'), ('zz_tenure_guard_truncate')) needed (name)
-        LEFT JOIN pg_trigger g ON g.tgrelid = part.oid AND g.tgname = needed.name AND g.tgenabled = 'A'
-        WHERE g.oid IS NULL
-            OR EXISTS (SELECT FROM pg_trigger o WHERE o.tgrelid = part.oid AND NOT o.tgisinternal AND o.tgenabled <> 'D'
+        SELECT FROM {schema}.sink_needed(p.relation, p.guard) n
+        WHERE NOT n.is_set OR NOT n.is_on
+            OR EXISTS (SELECT FROM pg_trigger o WHERE o.tgrelid = n.part AND NOT o.tgisinternal AND o.tgenabled <> 'D'
                 AND o.tgtype & 3 = 3 AND o.tgname > 'zz_tenure_guard') -- before each row
     ) AND (p.resource IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p.relation AND a.attname = p.resource))
     FROM {schema}.sink_protected p
@@ -950,7 +979,7 @@ DECLARE
     names constant text[] := CASE allow.what
         WHEN 'write' THEN '{}'
         WHEN 'seal' THEN '{describe,rows,seal,forget}'
-        WHEN 'protect' THEN '{protect,unprotect,sink_make_guard,sink_keep,sink_drop_guard}'
+        WHEN 'protect' THEN '{protect,unprotect,sink_make_guard,sink_keep,sink_drop_guard,sink_needed}'
         WHEN 'operate' THEN '{describe,rows,reopen,exempt,unexempt}'
     END;
     each regprocedure;
