@@ -11,9 +11,11 @@
 //! * **A volume that was put back** keeps its system identifier and its timeline, and two standbys that were promoted apart
 //!   share theirs: call [`Sink::reopen`] before any worker starts. A promotion, a recovery to an earlier point and a dump
 //!   that was put back into a new schema are noticed; a dump of the data alone is not.
-//! * With `synchronous_commit=off`, or when a standby is promoted that had not received everything, seals that were answered are
-//!   gone. After a promotion the generation is another one, and nothing is admitted until it is sealed anew. Whoever promotes
+//! * When a standby is promoted that had not received everything, seals that were answered are gone. After a promotion the generation is another one, and nothing is admitted until it is sealed anew. Whoever promotes
 //!   has to stop the old primary first: it goes on admitting what it knows.
+//! * With `fsync=off` or `full_page_writes=off` a crash of the server's machine may lose them, and nothing notices
+//!   ([`Sink::warnings`]). `synchronous_commit=off` loses none: a seal waits for the disk all the same. Effects are as durable as
+//!   the caller's own commits.
 //! * **Protected tables** refuse statements, not their owners: who may alter a table may drop its trigger. `DROP`, `ALTER` and
 //!   `DETACH PARTITION` are not statements about rows. See `docs/postgres-sink.md`.
 //! * Effects outside this database are not covered, foreign tables among them.

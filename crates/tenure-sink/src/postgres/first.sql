@@ -142,6 +142,12 @@ BEGIN
     END IF;
 END $$;
 
+-- What is answered is on the disk. The rest of the transaction waits for it as well.
+CREATE FUNCTION {schema}.sink_lasts() RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'
+$$;
+
 -- The sessions that hold a key, each in a line for people; with it those that could be ended now: they have done nothing
 -- for _idle, being idle in their transaction or waiting for a client that does not read.
 CREATE FUNCTION {schema}.sink_holders(_key bigint, _idle interval, OUT who text, OUT idle integer[])
@@ -298,6 +304,7 @@ BEGIN
     IF made.sealing IS NOT NULL THEN
         RETURN made;
     END IF;
+    PERFORM {schema}.sink_lasts();
     INSERT INTO {schema}.sink_fence AS f (resource, epoch, grant_id, generation, server, seal_no, enrolled, sealed_by)
     VALUES (seal.resource, seal.epoch, seal.grant_id, made.generation, {schema}.sink_server(), 1,
         ARRAY(SELECT DISTINCT u COLLATE "C" FROM unnest(seal.enrolled) u ORDER BY 1), {schema}.sink_caller())
@@ -345,6 +352,7 @@ BEGIN
         made.forgetting := 'above'; made.epoch := f.epoch; made.grant_id := f.grant_id;
         RETURN made;
     END IF;
+    PERFORM {schema}.sink_lasts();
     UPDATE {schema}.sink_namespace SET floor = greatest(floor, forget.cut) RETURNING 'forgotten', floor INTO made.forgetting, made.floor;
     DELETE FROM {schema}.sink_fence WHERE resource = forget.resource;
     PERFORM {schema}.sink_note('forget', forget.resource, 'up to epoch ' || forget.cut);
@@ -361,6 +369,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.sink_expect_read_committed('reopen');
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM reopen.wait) * 1000)::int::text, true);
+    PERFORM {schema}.sink_lasts();
     UPDATE {schema}.sink_namespace SET reopen_count = reopen_count + 1
     RETURNING {schema}.sink_server() || ':' || reopen_count INTO STRICT made;
     UPDATE {schema}.sink_fence SET reopened = true;

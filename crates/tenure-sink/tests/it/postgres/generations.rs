@@ -77,6 +77,35 @@ fn a_restart_forgets_nothing() {
     assert_eq!(after.write(&token(1), None, "goes on").unwrap(), Verdict::Written);
 }
 
+/// With `synchronous_commit=off` a seal was answered before it was on the disk. The server died and came back in the same
+/// generation, with the row of before: the old holder was let in again, after a takeover that was announced. A forgetting and a
+/// reopening were lost in the same way.
+#[test]
+fn what_was_answered_outlives_a_crash_also_where_commits_do_not_wait() {
+    // Whoever does not wait for the log leaves it in memory, as long as nobody else writes it.
+    let server =
+        Postgres::options().unsynced().synchronous_commit("off").conf("wal_writer_delay = 10s").conf("autovacuum = off");
+    let server = server.start();
+    let database = Database::at(server.url(), Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let crashed = |work: &dyn Fn(&Database)| {
+        let database = database.anew();
+        generation(&database);
+        server.psql("checkpoint");
+        work(&database);
+        server.kill();
+        server.restart();
+    };
+    crashed(&|database| assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_)))));
+    assert_eq!(database.anew().write(&token(1), None, "late").unwrap().name(), "stale", "the seal is lost");
+    let before = generation(&database.anew());
+    crashed(&|database| drop(answered(database.sink.reopen()).unwrap()));
+    assert_ne!(generation(&database.anew()), before, "the reopening is lost");
+    crashed(&|database| drop(answered(database.sink.forget(&token(2).resource, token(2).epoch)).unwrap()));
+    let described = answered(database.anew().sink.describe(&token(2).resource)).unwrap();
+    assert_eq!((described.floor, described.row), (Some(token(2).epoch), None), "the forgetting is lost");
+}
+
 /// What the server cannot notice, an operator says.
 #[test]
 fn a_volume_that_was_put_back_needs_a_reopening() {
