@@ -9,8 +9,8 @@
 //!   `transaction_timeout` the other. It ends nobody when the sink's owner has not the right to (`pg_signal_backend`), and
 //!   nobody when the same token is sealed once more.
 //! * **A volume that was put back** keeps its system identifier and its timeline, and two standbys that were promoted apart
-//!   share theirs: call [`Sink::reopen`] before any worker starts. A promotion, a recovery to an earlier point and a dump
-//!   that was put back into a new schema are noticed; a dump of the data alone is not.
+//!   share theirs: call [`Sink::reopen`] before any worker starts. A promotion, a recovery to an earlier point, a dump
+//!   that was put back into a new schema and a copy of the database in its place are noticed; a dump of the data alone is not.
 //! * When a standby is promoted that had not received everything, seals that were answered are gone. After a promotion the generation is another one, and nothing is admitted until it is sealed anew. Whoever promotes
 //!   has to stop the old primary first: it goes on admitting what it knows.
 //! * With `fsync=off` or `full_page_writes=off` a crash of the server's machine may lose them, and nothing notices
@@ -28,8 +28,8 @@
 //! advisory lock keeps writers that follow each other closely from holding a seal off for ever. The row is not written unless the
 //! token changes. Both locks end with the transaction, so a pooler that gives a connection to each transaction anew is no trouble.
 //!
-//! The generation is the system identifier, the tables' own identity, the timeline and the number of reopenings, and is
-//! read with each check.
+//! The generation is the system identifier, the database's and the tables' own numbers, the timeline and the number of
+//! reopenings, and is read with each check.
 //!
 //! # Who may do what
 //!

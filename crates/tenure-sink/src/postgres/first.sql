@@ -102,11 +102,14 @@ CREATE TYPE {schema}.sink_finding AS (
 -- written, replay: the epoch and the outcome with which the operation stands.
 CREATE TYPE {schema}.sink_applied AS (verdict text, epoch bigint, outcome text);
 
--- Which server this is: a copy on another one, a promotion, a recovery to an earlier point, and a dump that was put back each
--- make it another. The tables' oid tells a dump; it is kept by VACUUM FULL, TRUNCATE and ALTER TABLE.
+-- Which server this is: a copy on another one, a promotion, a recovery to an earlier point, a dump that was put back and a copy of
+-- the database each make it another. The tables' oid tells a dump; it is kept by VACUUM FULL, TRUNCATE and ALTER TABLE. The database's
+-- tells a copy of it in the same cluster: it is the last folder of the table's file, where it is read without a look into a table.
 CREATE FUNCTION {schema}.sink_server() RETURNS text LANGUAGE sql VOLATILE AS $$
     SELECT CASE WHEN NOT pg_is_in_recovery() THEN
-        'postgres:' || (pg_control_system()).system_identifier || ':' || '{schema}.sink_fence'::regclass::oid || ':'
+        'postgres:' || (pg_control_system()).system_identifier || ':'
+            || substring(pg_relation_filepath('{schema}.sink_fence') FROM '([0-9]+)/[0-9]+$') || ':'
+            || '{schema}.sink_fence'::regclass::oid || ':'
             || ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
     END
 $$;

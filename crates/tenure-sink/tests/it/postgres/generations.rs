@@ -124,6 +124,33 @@ fn a_volume_that_was_put_back_needs_a_reopening() {
     assert_eq!(database.write(&token(1), None, "later").unwrap().name(), "stale");
 }
 
+/// A copy of the database in the same cluster has the tables' own numbers. In the place of the original it let the holder in again
+/// that was there before the takeover.
+#[test]
+fn a_copy_that_took_the_database_s_place_admits_nothing_until_it_is_sealed() {
+    let server = Postgres::shared();
+    let database = Database::create(Rule::Sealed);
+    let name = database.url.rsplit('/').next().unwrap();
+    let alone = |sql: &str| {
+        let sessions = format!("SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = '{name}'");
+        server.psql(&sessions);
+        server.psql(sql);
+    };
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let before = generation(&database);
+    alone(&format!("CREATE DATABASE {name}_copy TEMPLATE {name}"));
+    let original = database.anew();
+    assert!(matches!(seal(&original.sink, &token(2)), Ok(Sealing::Seal(_))));
+    assert_eq!(original.write(&token(1), None, "late").unwrap().name(), "stale");
+    alone(&format!("DROP DATABASE {name}"));
+    server.psql(&format!("ALTER DATABASE {name}_copy RENAME TO {name}"));
+    let copy = database.anew();
+    assert_ne!(generation(&copy), before);
+    assert_eq!(copy.write(&token(1), None, "late").unwrap(), Verdict::Unsealed);
+    assert!(matches!(seal(&copy.sink, &token(2)), Ok(Sealing::Seal(_))));
+    assert_eq!(copy.write(&token(1), None, "late").unwrap().name(), "stale");
+}
+
 /// A dump carries the fence's rows, of a generation that is not the new tables'.
 #[test]
 fn a_dump_that_was_put_back_admits_nothing_until_it_is_sealed() {
