@@ -39,7 +39,7 @@ CREATE TABLE {schema}.sink_fence (
     enrolled   text[]      NOT NULL,
     sealed_at  timestamptz NOT NULL DEFAULT clock_timestamp(), -- decides nothing
     sealed_by  text        NOT NULL,
-    secret     bytea       NOT NULL DEFAULT uuid_send(gen_random_uuid()) -- what marks an admitted token in its transaction
+    secret     bytea       NOT NULL DEFAULT uuid_send(gen_random_uuid()) -- of this seal; what marks an admitted token in its transaction
 ) WITH (fillfactor = 50);
 
 CREATE TABLE {schema}.sink_operation (
@@ -314,7 +314,7 @@ BEGIN
     ON CONFLICT (resource) DO UPDATE SET epoch = excluded.epoch, grant_id = excluded.grant_id,
         generation = excluded.generation, server = excluded.server, reopened = false, seal_no = f.seal_no + 1,
         enrolled = ARRAY(SELECT DISTINCT u COLLATE "C" FROM unnest(f.enrolled || excluded.enrolled) u ORDER BY 1),
-        sealed_at = clock_timestamp(), sealed_by = excluded.sealed_by
+        sealed_at = clock_timestamp(), sealed_by = excluded.sealed_by, secret = excluded.secret
     RETURNING 'sealed', f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled, NULL::bigint INTO made;
     RETURN made;
 END $$;
@@ -403,7 +403,8 @@ BEGIN
             ELSE
                 UPDATE {schema}.sink_fence SET epoch = _epoch, grant_id = _grant_id, server = here, reopened = false,
                     generation = here || ':' || (SELECT n.reopen_count FROM {schema}.sink_namespace n),
-                    seal_no = f.seal_no + 1, sealed_at = clock_timestamp(), sealed_by = {schema}.sink_caller()
+                    seal_no = f.seal_no + 1, sealed_at = clock_timestamp(), sealed_by = {schema}.sink_caller(),
+                    secret = uuid_send(gen_random_uuid())
                 WHERE resource = _resource;
                 made := ('admitted', _epoch, f.seal_no + 1, NULL);
             END IF;

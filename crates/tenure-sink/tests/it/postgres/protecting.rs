@@ -142,6 +142,25 @@ fn what_was_admitted_in_another_transaction_counts_for_nothing() {
     ));
 }
 
+/// A mark was read, the check was rolled back, and its locks with it; then the mark was set by hand. A newer seal passed, and
+/// the write as well.
+#[test]
+fn a_mark_counts_for_nothing_after_another_seal() {
+    let shop = Shop::usual();
+    let (mut client, runtime) = (shop.0.connect(), &shop.0.runtime);
+    let tx = runtime.block_on(client.transaction()).unwrap();
+    runtime.block_on(async {
+        tx.batch_execute(&format!("SAVEPOINT s; SELECT FROM tenure.admit('a', 1, '{GRANT}')")).await.unwrap();
+        let mark: String = tx.query_one("SELECT current_setting('tenure.admitted')", &[]).await.unwrap().get(0);
+        tx.batch_execute("ROLLBACK TO s").await.unwrap();
+        tx.execute("SELECT set_config('tenure.admitted', $1, true)", &[&mark]).await.unwrap();
+    });
+    let next = Token { epoch: Epoch::FIRST.next().unwrap(), ..of("a") };
+    assert!(matches!(seal(&shop.0.sink, &next), Ok(Sealing::Seal(_))), "something held it off");
+    let written = runtime.block_on(tx.batch_execute("UPDATE document SET n = 5 WHERE tenant = 'a'"));
+    assert!(written.as_ref().is_err_and(|error| format!("{error:?}").contains("is protected")), "{written:?}");
+}
+
 #[test]
 fn a_late_writer_is_refused_and_learns_who_holds_it() {
     let shop = Shop::usual();
