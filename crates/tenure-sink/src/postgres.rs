@@ -248,6 +248,19 @@ impl Sink for PostgresSink {
         })
     }
 
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, SinkError>> {
+        let server = Arc::clone(&self.server);
+        let work = async move {
+            // A crash could take back what was answered, in the same generation.
+            let sql = "SELECT name || '=off: a crash of the server''s machine may lose a seal that was answered, and nothing \
+                       notices; switch it on' FROM pg_settings \
+                       WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name";
+            let rows = server.ask("looking at the settings", sql, &[], None).await?;
+            Ok(rows.iter().filter_map(|row| row.try_get(0).ok()).collect())
+        };
+        Box::pin(at_home(&self.server, work))
+    }
+
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {
         let parameters = vec![self.wait_parameter()];
         self.ask(

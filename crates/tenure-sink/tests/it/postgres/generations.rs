@@ -83,8 +83,11 @@ fn a_restart_forgets_nothing() {
 #[test]
 fn what_was_answered_outlives_a_crash_also_where_commits_do_not_wait() {
     // Whoever does not wait for the log leaves it in memory, as long as nobody else writes it.
-    let server =
-        Postgres::options().unsynced().synchronous_commit("off").conf("wal_writer_delay = 10s").conf("autovacuum = off");
+    let server = Postgres::options()
+        .unsynced()
+        .synchronous_commit("off")
+        .conf("wal_writer_delay = 10s")
+        .conf("autovacuum = off");
     let server = server.start();
     let database = Database::at(server.url(), Rule::Sealed);
     assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
@@ -132,7 +135,8 @@ fn a_copy_that_took_the_database_s_place_admits_nothing_until_it_is_sealed() {
     let database = Database::create(Rule::Sealed);
     let name = database.url.rsplit('/').next().unwrap();
     let alone = |sql: &str| {
-        let sessions = format!("SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = '{name}'");
+        let sessions =
+            format!("SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = '{name}'");
         server.psql(&sessions);
         server.psql(sql);
     };
@@ -187,4 +191,22 @@ fn another_rule_or_another_version_is_refused() {
     database.run("INSERT INTO tenure.sink_migration VALUES (99, 'of the future')");
     let error = answered(open(Rule::Sealed).ready()).unwrap_err();
     assert!(matches!(error, SinkError::Schema { found: 99, known: 1, .. }), "{error}");
+}
+
+/// Where a crash of the machine takes a seal back, the generation stays.
+#[test]
+fn settings_with_which_a_seal_may_be_lost_are_told() {
+    let server = Postgres::options().unsynced().conf("full_page_writes = off").start();
+    let database = Database::at(server.url(), Rule::Sealed);
+    let told = || answered(database.sink.warnings()).unwrap();
+    let said = told();
+    assert!(
+        said.len() == 2 && said[0].starts_with("fsync=off") && said[1].starts_with("full_page_writes=off"),
+        "{said:?}"
+    );
+    for setting in ["fsync", "full_page_writes"] {
+        server.psql(&format!("alter system set {setting} = on"));
+    }
+    server.psql("select pg_reload_conf()");
+    tenure_servers::eventually("the settings are in force", || told().is_empty().then_some(()));
 }

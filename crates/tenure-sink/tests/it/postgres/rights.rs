@@ -180,7 +180,9 @@ fn an_owner_of_a_table_protects_it() {
 fn no_code_of_a_table_s_owner_runs_as_the_sink_s() {
     let roles = Roles::create(&["write", "protect"]);
     let (url, role, grant) = (roles.url(), &roles.role, token(1).grant);
-    roles.database.run(&format!("CREATE SCHEMA theirs AUTHORIZATION {role}; SELECT tenure.protect('shop', 'resource')"));
+    roles
+        .database
+        .run(&format!("CREATE SCHEMA theirs AUTHORIZATION {role}; SELECT tenure.protect('shop', 'resource')"));
     let guard = psql(&roles.database.url, "SELECT guard FROM tenure.sink_protected").unwrap();
     let made = format!(
         "CREATE TYPE theirs.mood AS ENUM ('r', 'fine'); CREATE TYPE theirs.pair AS (mood theirs.mood); \
@@ -197,8 +199,11 @@ fn no_code_of_a_table_s_owner_runs_as_the_sink_s() {
     );
     psql(&url, &made).unwrap();
     let forced = psql(&url, "SELECT tenure.sink_make_guard('theirs.forced', 'p', '', '')").unwrap();
-    psql(&url, &format!("CREATE TRIGGER t BEFORE INSERT ON theirs.forced FOR EACH ROW EXECUTE FUNCTION tenure.{forced}()"))
-        .unwrap();
+    psql(
+        &url,
+        &format!("CREATE TRIGGER t BEFORE INSERT ON theirs.forced FOR EACH ROW EXECUTE FUNCTION tenure.{forced}()"),
+    )
+    .unwrap();
     for (table, value) in [("own", "'fine'"), ("borrowed", "ROW('fine')"), ("forced", "ROW('fine')")] {
         // The cast says 'r', which is admitted; the value is another.
         let sql = format!("SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO theirs.{table} VALUES ({value})");
@@ -217,7 +222,9 @@ fn no_code_of_a_table_s_owner_runs_as_the_sink_s() {
 fn an_owner_of_a_table_takes_nothing_of_the_sink_away() {
     let roles = Roles::create(&["write", "protect"]);
     let (url, role) = (roles.url(), &roles.role);
-    roles.database.run(&format!("CREATE SCHEMA theirs AUTHORIZATION {role}; SELECT tenure.protect('shop', 'resource')"));
+    roles
+        .database
+        .run(&format!("CREATE SCHEMA theirs AUTHORIZATION {role}; SELECT tenure.protect('shop', 'resource')"));
     let guard = psql(&roles.database.url, "SELECT guard FROM tenure.sink_protected").unwrap();
     psql(&url, "CREATE TABLE theirs.t (r text)").unwrap();
     for named in ["sink_server", &guard] {
