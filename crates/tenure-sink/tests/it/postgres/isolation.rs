@@ -37,11 +37,10 @@ fn begun(level: IsolationLevel, work: impl AsyncFnOnce(&Database, Transaction<'_
     assert_eq!(database.write(&token(2), None, "new").unwrap(), Verdict::Written);
 }
 
-/// Until somebody waits for an advisory lock that another one holds.
+/// Until somebody waits for a lock that another one holds.
 async fn somebody_waits(database: &Database) {
     let client = connect(&database.url).await;
-    let sql = "SELECT FROM pg_locks l WHERE locktype = 'advisory' AND NOT granted AND database = \
-               (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let sql = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     loop {
         if !client.query(sql, &[]).await.unwrap().is_empty() {
             return;
@@ -213,8 +212,14 @@ fn a_first_seal_is_missed_by_no_forgetting_and_no_reopening() {
                 let mut sealer = connect(&database.url).await;
                 let sealing = sealed_in(&mut sealer, &token(1)).await;
                 let sql = format!("SELECT tenure.{call}");
-                let (done, sealed) = tokio::join!(tx.batch_execute(&sql), sealing.commit());
-                sealed.unwrap();
+                let committed = async {
+                    // With a snapshot it is refused at once, and waits for nobody.
+                    if matches!(level, IsolationLevel::ReadCommitted) {
+                        somebody_waits(&database).await;
+                    }
+                    sealing.commit().await.unwrap();
+                };
+                let (done, ()) = tokio::join!(tx.batch_execute(&sql), committed);
                 done?;
                 tx.commit().await
             });
