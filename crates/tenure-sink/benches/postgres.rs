@@ -28,20 +28,29 @@ enum Variant {
     Admit,
     /// The check and the UPDATE are sent together.
     Along,
-    /// The same, into a protected table.
+    /// The UPDATE checks by itself.
+    Within,
+    /// The check is sent along, into a protected table.
     Protected,
 }
 
-const VARIANTS: [(Variant, &str); 4] = [
+const VARIANTS: [(Variant, &str); 5] = [
     (Variant::Bare, "bare"),
     (Variant::Admit, "admit, a call of its own"),
     (Variant::Along, "admit, sent along"),
+    (Variant::Within, "admit, in the statement"),
     (Variant::Protected, "protected table, sent along"),
 ];
+
+/// What the rule held adds is the same in all of them.
+const HELD: [(Variant, &str); 2] = [(Variant::Bare, "bare"), (Variant::Along, "admit under held, sent along")];
+
+const AUTHORITY: &str = include_str!("../../tenure-authority/src/store/postgres/first.sql");
 
 struct Writer {
     client: Client,
     open: Statement,
+    within: Statement,
     guarded: Statement,
     fence: PostgresFence,
     token: Token,
@@ -52,8 +61,10 @@ impl Writer {
     async fn connect(url: &str, row: i32) -> Self {
         let client = connected(url).await;
         let open = client.prepare("UPDATE item SET n = n + 1 WHERE id = $1").await.unwrap();
+        let within = "UPDATE item SET n = n + 1 WHERE id = $1 AND (SELECT tenure.admit($2, $3, $4::text::uuid)) > 0";
+        let within = client.prepare(within).await.unwrap();
         let guarded = client.prepare("UPDATE guarded SET n = n + 1 WHERE id = $1").await.unwrap();
-        Self { client, open, guarded, fence: PostgresFence::default(), token: token(1), row }
+        Self { client, open, within, guarded, fence: PostgresFence::default(), token: token(1), row }
     }
 
     async fn write(&mut self, variant: Variant) {
@@ -65,6 +76,10 @@ impl Writer {
             Variant::Admit => {
                 let _ = self.fence.admit(&tx, &self.token).await.unwrap().unwrap();
                 tx.execute(update, &parameters).await
+            }
+            Variant::Within => {
+                let (resource, epoch) = (self.token.resource.as_str(), self.token.epoch.as_i64());
+                tx.execute(&self.within, &[&self.row, &resource, &epoch, &self.token.grant.to_string()]).await
             }
             Variant::Along | Variant::Protected => {
                 let (admitted, updated) =
@@ -95,9 +110,12 @@ async fn seal(sink: &PostgresSink, token: &Token) {
     assert!(matches!(sealing, Sealing::Seal(_)), "{sealing:?}");
 }
 
-async fn sink(server: &Postgres) -> (String, PostgresSink) {
+async fn sink(server: &Postgres, rule: Rule) -> (String, PostgresSink) {
     let url = server.database();
-    let sink = PostgresSink::create(&url, SinkId::new("shop").unwrap(), Rule::Sealed).unwrap();
+    if rule == Rule::Held {
+        grant(&url).await;
+    }
+    let sink = PostgresSink::create(&url, SinkId::new("shop").unwrap(), rule).unwrap();
     sink.ready().await.unwrap();
     seal(&sink, &token(1)).await;
     let client = connected(&url).await;
@@ -108,16 +126,31 @@ async fn sink(server: &Postgres) -> (String, PostgresSink) {
     (url, sink)
 }
 
+/// An authority, at which the first token holds for an hour.
+async fn grant(url: &str) {
+    let client = connected(url).await;
+    let tables = AUTHORITY.replace("{schema}", "tenure").replace("{planning}", "").replace("{planning_one}", "");
+    let (id, hour) = (format!("'\\x{}'::bytea", token(1).grant), "3600000000000");
+    let sql = format!(
+        "CREATE SCHEMA tenure; {}; INSERT INTO tenure.meta VALUES (true, tenure.identity(), 1, NULL, 1, NULL, 1, 0, 0); \
+         INSERT INTO tenure.session VALUES ({id}, 'alice', {id}, true, {hour}, tenure.clock_ns() + {hour}, 0, 1, NULL, NULL, 1); \
+         INSERT INTO tenure.lease VALUES ('{}', 1, {id}, {id}, 'alice', {id}, 1, 'held', NULL, NULL, NULL, '{{}}', 1, 0, 0)",
+        tables.replace("{lock_timeout}", "3s"),
+        token(1).resource,
+    );
+    client.batch_execute(&sql).await.unwrap();
+}
+
 fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     all[all.len() / 2]
 }
 
-async fn one_caller(url: &str) {
+async fn one_caller(url: &str, variants: &[(Variant, &str)]) {
     let mut writer = Writer::connect(url, 0).await;
-    let mut times = VARIANTS.map(|_| Vec::new());
+    let mut times = vec![Vec::new(); variants.len()];
     for _ in 0..ROUNDS {
-        for ((variant, _), all) in VARIANTS.iter().zip(&mut times) {
+        for ((variant, _), all) in variants.iter().zip(&mut times) {
             let start = Instant::now();
             for _ in 0..TRANSACTIONS {
                 writer.write(*variant).await;
@@ -125,7 +158,7 @@ async fn one_caller(url: &str) {
             all.push(start.elapsed().as_secs_f64() / f64::from(TRANSACTIONS));
         }
     }
-    show("1 writer", &times);
+    show("1 writer", variants, &times);
 }
 
 async fn many_callers(url: &str) {
@@ -154,11 +187,11 @@ async fn many_callers(url: &str) {
             all.push(start.elapsed().as_secs_f64() / f64::from(TRANSACTIONS));
         }
     }
-    show("16 writers of one resource", &times);
+    show("16 writers of one resource", &VARIANTS, &times);
 }
 
-fn show(what: &str, times: &[Vec<f64>]) {
-    for ((_, name), all) in VARIANTS.iter().zip(times) {
+fn show(what: &str, variants: &[(Variant, &str)], times: &[Vec<f64>]) {
+    for ((_, name), all) in variants.iter().zip(times) {
         let ratios = all.iter().zip(&times[0]).map(|(time, bare)| time / bare).collect();
         println!("postgres/{what}/{name}: {:.3} times bare, {:.0} us", median(ratios), median(all.clone()) * 1e6);
     }
@@ -168,7 +201,7 @@ fn show(what: &str, times: &[Vec<f64>]) {
 async fn seals(server: &Postgres) {
     let mut sinks = Vec::new();
     for _ in 0..10 {
-        sinks.push(sink(server).await.1);
+        sinks.push(sink(server, Rule::Sealed).await.1);
     }
     let (mut one, mut ten) = (Vec::new(), Vec::new());
     for epoch in 2..22 {
@@ -230,10 +263,11 @@ fn main() {
     let server = Postgres::options().conf("max_connections = 200").start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let (url, sink) = sink(&server).await;
-        one_caller(&url).await;
+        let (url, sink_of_it) = sink(&server, Rule::Sealed).await;
+        one_caller(&url, &VARIANTS).await;
+        one_caller(&sink(&server, Rule::Held).await.0, &HELD).await;
         many_callers(&url).await;
-        seal_under_load(&url, &sink).await;
+        seal_under_load(&url, &sink_of_it).await;
         seals(&server).await;
     });
 }

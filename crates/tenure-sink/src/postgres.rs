@@ -23,13 +23,18 @@
 //! # How it works
 //!
 //! The check is a function in the database (`first.sql`), with two doors: SQL for every language, and this one. A writer
-//! takes a shared advisory lock of the resource and then the fence's row `FOR SHARE`; a seal takes the advisory lock alone.
-//! The row keeps a transaction of any isolation level from believing a snapshot that is older than the seal, and the
-//! advisory lock keeps writers that follow each other closely from holding a seal off for ever. The row is not written unless the
-//! token changes. Both locks end with the transaction, so a pooler that gives a connection to each transaction anew is no trouble.
+//! takes a shared advisory lock of the resource, which a seal takes alone, and then looks at the fence's row in a statement of its
+//! own: at READ COMMITTED that statement sees every seal that had the lock before. A transaction with a snapshot might believe one
+//! that is older than the seal, so there the row is locked as well, `FOR SHARE`, which fails then. Row locks alone would let
+//! writers that follow each other closely hold a seal off for ever; and sixteen writers that share the lock of one row write down
+//! each time who has it. The row is not written unless the token changes. All locks end with the transaction, so a pooler that gives a
+//! connection to each transaction anew is no trouble.
+//!
+//! A reopening changes all rows, and takes their table alone: it waits for every transaction that has looked at a fence.
 //!
 //! The generation is the system identifier, the database's and the tables' own numbers, the timeline and the number of
-//! reopenings, and is read with each check.
+//! reopenings. A check compares it with what the row was sealed in; while the server runs without a break since then, and the
+//! table's file is the same, these say it and cost less.
 //!
 //! # Who may do what
 //!

@@ -116,6 +116,12 @@ impl<'a> Read<'a> {
         Ok(Some(Ended { why, holder: self.get(at + 1)?, ago_ms: self.get(at + 2)? }))
     }
 
+    /// What `admit` has answered: nothing where the token is refused.
+    pub(super) fn seal_no(&self) -> Result<Option<u64>, SinkError> {
+        let seal_no: Option<i64> = self.get(0)?;
+        seal_no.map(u64::try_from).transpose().map_err(|error| self.wrong(error))
+    }
+
     pub(super) fn judgement(&self) -> Result<Answered, SinkError> {
         Answered::new(self.place, self.get(0)?, self.get(1)?, self.get(2)?, None, self.ending(3)?)
     }

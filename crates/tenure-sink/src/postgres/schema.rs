@@ -26,6 +26,13 @@ pub(super) const VERSION: i32 = 1;
 const PLANNING: &str = "SET search_path = pg_catalog, pg_temp SET plan_cache_mode = 'force_generic_plan' \
                         SET enable_seqscan = 'off' SET enable_bitmapscan = 'off'";
 
+/// What `admit` looks at as well under the rule `held`: what `sink_against` says nothing against. In one statement with the fence,
+/// whose lock was taken by the one before.
+const HELD: &str = "
+        AND EXISTS (SELECT FROM {schema}.held v WHERE v.resource OPERATOR(pg_catalog.=) seen AND v.version OPERATOR(pg_catalog.=) 1
+            AND v.epoch OPERATOR(pg_catalog.=) admit.epoch AND v.grant_id OPERATOR(pg_catalog.=) admit.grant_id
+            AND v.ending IS NULL AND v.now_ns OPERATOR(pg_catalog.<) v.deadline_ns)";
+
 /// All steps from nothing to the version that this program knows, for a schema of this name: what `create=true` runs, for
 /// those who want to read it or run it themselves.
 ///
@@ -35,7 +42,8 @@ pub fn migrations(schema: &str, rule: Rule) -> Result<Vec<Migration>, SinkError>
     if !is_plain_name(schema) {
         return Err(SinkError::Address { url: schema.to_owned(), why: bad_schema(schema) });
     }
-    let text = include_str!("first.sql").replace("{planning}", PLANNING);
+    let held = if rule == Rule::Held { HELD } else { "" };
+    let text = include_str!("first.sql").replace("{planning}", PLANNING).replace("{held}", held);
     let sql = text.replace("{schema}", schema).replace("{rule}", rule.name());
     Ok(vec![Migration { number: 1, name: "tables and functions", sql }])
 }

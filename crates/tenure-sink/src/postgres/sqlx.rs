@@ -41,13 +41,22 @@ impl SqlxPostgresFence {
         tx: &mut Transaction<'_, Postgres>,
         token: &Token,
     ) -> Result<Result<Admitted<'static>, Verdict>, SinkError> {
-        let query = ::sqlx::query(AssertSqlSafe(Arc::clone(&self.0.0.judge)))
-            .bind(token.resource.as_str())
-            .bind(token.epoch.as_i64())
-            .bind(token.grant.to_string())
-            .persistent(false);
-        let row = query.fetch_one(&mut **tx).await;
-        let row = row.map_err(|error| self.failed("checking a token", &error))?;
+        let mut ask = async |sql: &Arc<str>| {
+            let query = ::sqlx::query(AssertSqlSafe(Arc::clone(sql)))
+                .bind(token.resource.as_str())
+                .bind(token.epoch.as_i64())
+                .bind(token.grant.to_string())
+                .persistent(false);
+            let row = query.fetch_one(&mut **tx).await;
+            row.map_err(|error| self.failed("checking a token", &error))
+        };
+        let admitted = |seal_no| Admitted { epoch: token.epoch, seal_no, transaction: PhantomData };
+        let row = ask(&self.0.0.admit).await?;
+        if let Some(seal_no) = self.get::<Option<i64>>(&row, 0)? {
+            let seal_no = u64::try_from(seal_no).map_err(|error| SinkError::corrupt(&self.0.0.place, error))?;
+            return Ok(Ok(admitted(seal_no)));
+        }
+        let row = ask(&self.0.0.judge).await?;
         let answered = Answered::new(
             &self.0.0.place,
             self.get(&row, 0)?,
@@ -56,11 +65,7 @@ impl SqlxPostgresFence {
             None,
             self.ended(&row, 3)?,
         )?;
-        Ok(answered.admitted(token.epoch).map(|Standing { seal_no, .. }| Admitted {
-            epoch: token.epoch,
-            seal_no,
-            transaction: PhantomData,
-        }))
+        Ok(answered.admitted(token.epoch).map(|Standing { seal_no, .. }| admitted(seal_no)))
     }
 
     /// Checks the token, then applies an operation at most once per resource, and records it: all of it together.

@@ -2,9 +2,9 @@ use super::*;
 
 #[test]
 fn nothing_is_left_open_in_the_script() {
-    for rule in [Rule::Sealed, Rule::HighWater] {
+    for rule in [Rule::Sealed, Rule::HighWater, Rule::Held] {
         let text = script("sinks", rule).unwrap();
-        for left in ["{schema}", "{rule}", "{planning}", "tenure.sink", "tenure.admit("] {
+        for left in ["{schema}", "{rule}", "{planning}", "{held}", "tenure.sink", "tenure.admit("] {
             assert!(!text.contains(left), "{left}");
         }
         assert!(text.starts_with("BEGIN;\n") && text.ends_with("COMMIT;\n"));

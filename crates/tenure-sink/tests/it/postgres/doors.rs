@@ -64,6 +64,24 @@ fn psql_sees_a_late_writer_refused() {
     assert!(said.contains("unsealed") && said.contains("It is no loss"), "{said}");
 }
 
+/// The check as a part of the statement that writes: it takes no call of its own.
+#[test]
+fn a_statement_that_checks_by_itself_is_refused_as_a_whole() {
+    let database = Database::create(Rule::Sealed);
+    database.run("CREATE TABLE item (id int, n int); INSERT INTO item SELECT g, 0 FROM generate_series(1, 3) g");
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let update = |epoch: u64| {
+        let check = format!("(SELECT tenure.admit('r', {epoch}, '{}')) > 0", token(epoch).grant);
+        psql(&database.url, &format!("UPDATE item SET n = n + 1 WHERE {check}"))
+    };
+    update(1).unwrap();
+    assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
+    let said = update(1).unwrap_err();
+    assert!(said.contains("stale: epoch 1 of 'r' was shown, epoch 2 is registered"), "{said}");
+    assert_eq!(psql(&database.url, "SELECT string_agg(n::text, ' ') FROM item").as_deref(), Ok("1 1 1"));
+    update(2).unwrap();
+}
+
 /// Two processes advance one run of an agent; the first is held up inside its step, and its late result is refused.
 #[test]
 fn a_python_worker_that_was_overtaken_is_refused() {

@@ -74,7 +74,15 @@ fn a_restart_forgets_nothing() {
     server.restart();
     let after = database.anew();
     assert_eq!(generation(&after), before);
+    // The first check finds out that it is the same server, and from then on nothing needs to be read for it.
+    let known = || {
+        let sql = "SELECT started = pg_postmaster_start_time(), seal_no FROM tenure.sink_fence";
+        tenure_servers::postgres::psql(&after.url, sql).unwrap()
+    };
+    assert_eq!(known(), "f|1");
     assert_eq!(after.write(&token(1), None, "goes on").unwrap(), Verdict::Written);
+    assert_eq!(known(), "t|1");
+    assert_eq!(after.write(&token(2), None, "early").unwrap(), Verdict::Unsealed);
 }
 
 /// With `synchronous_commit=off` a seal was answered before it was on the disk. The server died and came back in the same

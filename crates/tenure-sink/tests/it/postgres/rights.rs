@@ -108,6 +108,64 @@ fn an_admission_cannot_be_forged_by_a_setting() {
     assert!(said.as_ref().is_err_and(|said| said.contains("is protected")), "{said:?}");
 }
 
+/// The check and the trigger of a table set no search path, so a writer's own functions, operators and types are found first where a
+/// name is not written in full.
+#[test]
+fn a_writer_s_own_functions_and_operators_decide_nothing() {
+    let roles = Roles::create(&["write"]);
+    let (role, grant) = (&roles.role, token(1).grant);
+    roles.database.run(&format!("SELECT tenure.protect('shop', 'resource'); CREATE SCHEMA own AUTHORIZATION {role}"));
+    let mut own = String::from(
+        "CREATE TYPE own.text AS ENUM ('r'); CREATE TYPE own.bytea AS ENUM ('r'); CREATE TABLE own.sink_fence (resource int);",
+    );
+    let raises = "LANGUAGE plpgsql AS $$ BEGIN RAISE 'found first'; END $$";
+    for (at, (name, kind, result)) in [
+        ("=", "text", "bool"),
+        ("<>", "text", "bool"),
+        ("=", "bigint", "bool"),
+        ("=", "uuid", "bool"),
+        ("=", "timestamptz", "bool"),
+        ("=", "oid", "bool"),
+        (">", "int", "bool"),
+        ("||", "text", "text"),
+        ("||", "bytea", "bytea"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        own += &format!(
+            "CREATE FUNCTION own.f{at}({kind}, {kind}) RETURNS {result} {raises}; \
+             CREATE OPERATOR own.{name} (LEFTARG = {kind}, RIGHTARG = {kind}, FUNCTION = own.f{at});"
+        );
+    }
+    for (signature, result) in [
+        ("strpos(text, text)", "int"),
+        ("current_setting(text, bool)", "text"),
+        ("current_setting(text)", "text"),
+        ("set_config(text, text, bool)", "text"),
+        ("hashtextextended(text, bigint)", "bigint"),
+        ("pg_advisory_xact_lock_shared(bigint)", "void"),
+        ("sha256(bytea)", "bytea"),
+        ("encode(bytea, text)", "text"),
+        ("xid8send(xid8)", "bytea"),
+        ("pg_current_xact_id()", "xid8"),
+        ("pg_postmaster_start_time()", "timestamptz"),
+    ] {
+        own += &format!("CREATE FUNCTION own.{signature} RETURNS {result} {raises};");
+    }
+    psql(&roles.url(), &own).unwrap();
+    // A session that has planned nothing yet.
+    let path = "SET search_path = own, pg_catalog, public";
+    let admitted = format!("{path}; SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO public.shop VALUES ('r', 'x')");
+    psql(&roles.url(), &admitted).unwrap();
+    for refused in ["INSERT INTO public.shop VALUES ('r', 'y')", "UPDATE public.shop SET value = 'y'", "DELETE FROM public.shop"] {
+        let said = psql(&roles.url(), &format!("{path}; {refused}")).unwrap_err();
+        assert!(said.contains("is protected: no token of 'r'"), "{refused}: {said}");
+    }
+    let said = psql(&roles.url(), &format!("{path}; SELECT tenure.admit('r', 2, '{grant}')")).unwrap_err();
+    assert!(said.contains("unsealed: epoch 2 of 'r'"), "{said}");
+}
+
 /// Whoever may read a fence's secret can make the mark of an admission, and nobody would have written it down.
 #[test]
 fn an_operator_sees_the_fences_and_not_their_secrets() {
