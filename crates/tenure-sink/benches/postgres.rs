@@ -203,6 +203,7 @@ async fn seals(server: &Postgres) {
     for _ in 0..10 {
         sinks.push(sink(server, Rule::Sealed).await.1);
     }
+    bare_pairs(server, sinks.len()).await;
     let (mut one, mut ten) = (Vec::new(), Vec::new());
     for epoch in 2..22 {
         let start = Instant::now();
@@ -218,6 +219,35 @@ async fn seals(server: &Postgres) {
     }
     let (one, ten) = (median(one), median(ten));
     println!("postgres/seal: one sink {:.2} ms, ten {:.2} ms, {:.2} times", one * 1e3, ten * 1e3, ten / one);
+}
+
+async fn pair(writer: &Writer) {
+    writer.client.query_typed("SELECT 1", &[]).await.unwrap();
+    assert_eq!(writer.client.execute(&writer.open, &[&writer.row]).await.unwrap(), 1);
+}
+
+/// The least that a sink can take: a reading and a synced write, without a fence. Ten at once are as many as the sinks, on the same
+/// server and the same two cores.
+async fn bare_pairs(server: &Postgres, number: usize) {
+    let mut writers = Vec::new();
+    for _ in 0..number {
+        writers.push(Arc::new(Writer::connect(&sink(server, Rule::Sealed).await.0, 0).await));
+    }
+    let (mut one, mut ten) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        pair(&writers[0]).await;
+        one.push(start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        let all: Vec<_> =
+            writers.iter().cloned().map(|writer| tokio::spawn(async move { pair(&writer).await })).collect();
+        for done in all {
+            done.await.unwrap();
+        }
+        ten.push(start.elapsed().as_secs_f64());
+    }
+    let (one, ten) = (median(one), median(ten));
+    println!("postgres/bare reading and write: one {:.2} ms, ten {:.2} ms, {:.2} times", one * 1e3, ten * 1e3, ten / one);
 }
 
 /// A takeover while eight writers follow each other without a pause.
@@ -263,11 +293,11 @@ fn main() {
     let server = Postgres::options().conf("max_connections = 200").start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let (url, sink_of_it) = sink(&server, Rule::Sealed).await;
+        let (url, receiver) = sink(&server, Rule::Sealed).await;
         one_caller(&url, &VARIANTS).await;
         one_caller(&sink(&server, Rule::Held).await.0, &HELD).await;
         many_callers(&url).await;
-        seal_under_load(&url, &sink_of_it).await;
+        seal_under_load(&url, &receiver).await;
         seals(&server).await;
     });
 }
