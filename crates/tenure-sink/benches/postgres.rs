@@ -247,7 +247,12 @@ async fn bare_pairs(server: &Postgres, number: usize) {
         ten.push(start.elapsed().as_secs_f64());
     }
     let (one, ten) = (median(one), median(ten));
-    println!("postgres/bare reading and write: one {:.2} ms, ten {:.2} ms, {:.2} times", one * 1e3, ten * 1e3, ten / one);
+    println!(
+        "postgres/bare reading and write: one {:.2} ms, ten {:.2} ms, {:.2} times",
+        one * 1e3,
+        ten * 1e3,
+        ten / one
+    );
 }
 
 /// A takeover while eight writers follow each other without a pause.

@@ -211,9 +211,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I3",
         what: "a check takes the short way in a copy of the table",
         file: POSTGRES_SQL,
-        find: "            AND f.relation OPERATOR(pg_catalog.=) '{schema}.sink_fence'::pg_catalog.regclass::pg_catalog.oid{held};",
+        find: "            AND f.file OPERATOR(pg_catalog.=) pg_catalog.pg_relation_filepath('{schema}.sink_fence'::pg_catalog.regclass){held};",
         replace: "            {held};",
-        tests: &[Test::own("tenure_sink::postgres::generations::a_dump_that_was_put_back_admits_nothing_until_it_is_sealed")],
+        tests: &[
+            Test::own("tenure_sink::postgres::generations::a_dump_that_was_put_back_admits_nothing_until_it_is_sealed"),
+            Test::own(
+                "tenure_sink::postgres::generations::a_copy_that_took_the_database_s_place_admits_nothing_until_it_is_sealed",
+            ),
+        ],
     },
     Mutant {
         id: "H1",

@@ -109,7 +109,7 @@ fn a_record_that_never_rests_ends_in_contended_after_a_bound() {
     let calls = faults.calls(Point::Swap);
     let answer = std::thread::scope(|scope| {
         let mut hang = Some(faults.hang_next(Point::Swap, When::Before));
-        let release = tenure_core::decide::Request::Release { token: token.clone() };
+        let release = Request::Release { token: token.clone() };
         let asking = scope.spawn({
             let worker = &worker;
             move || worker.ask(&release)
@@ -146,7 +146,7 @@ fn touch(faults: &FaultStore) {
     };
     let swap = Swap { change: Change::Lease(lease), relies_on: None, transition };
     let outcome = block_on(inner.swap(swap, read.versions.lease)).expect("a swap");
-    assert_eq!(outcome, tenure_authority::SwapOutcome::Done);
+    assert_eq!(outcome, SwapOutcome::Done);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_request_without_a_change_does_not_swap() {
     let (faults, worker) = worker();
     let token = worker.acquire("r", grant(1));
     let calls = faults.calls(Point::Swap);
-    let check = tenure_core::decide::Request::Check { token, session: worker.session };
+    let check = Request::Check { token, session: worker.session };
     assert!(matches!(worker.ask(&check), Ok(Ok(Reply::Stands))));
     assert_eq!(faults.calls(Point::Swap), calls);
 }

@@ -71,8 +71,7 @@ fn changes_that_wait_together_take_one_transaction() {
     let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
     assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), (1..=CALLERS + 2).collect::<Vec<_>>());
     let grants = block_on(store.grants(worker.session)).expect("the grants");
-    let expected =
-        grants.iter().filter_map(tenure_core::record::LeaseRecord::holding).map(|(_, grant)| grant).collect();
+    let expected = grants.iter().filter_map(LeaseRecord::holding).map(|(_, grant)| grant).collect();
     assert_eq!(session(&store, worker.session).view.holdings, expected, "the grants of one batch are all in it");
 }
 

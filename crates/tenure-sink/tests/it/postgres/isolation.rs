@@ -272,7 +272,8 @@ fn a_first_seal_is_missed_by_no_forgetting_and_no_reopening() {
                 let committed = async {
                     // With a snapshot it is refused at once, and waits for nobody.
                     if matches!(level, IsolationLevel::ReadCommitted) {
-                        somebody_waits_for(&database, if call.starts_with("forget") { "advisory" } else { "relation" }).await;
+                        somebody_waits_for(&database, if call.starts_with("forget") { "advisory" } else { "relation" })
+                            .await;
                     }
                     sealing.commit().await.unwrap();
                 };

@@ -156,9 +156,12 @@ fn a_writer_s_own_functions_and_operators_decide_nothing() {
     psql(&roles.url(), &own).unwrap();
     // A session that has planned nothing yet.
     let path = "SET search_path = own, pg_catalog, public";
-    let admitted = format!("{path}; SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO public.shop VALUES ('r', 'x')");
+    let admitted =
+        format!("{path}; SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO public.shop VALUES ('r', 'x')");
     psql(&roles.url(), &admitted).unwrap();
-    for refused in ["INSERT INTO public.shop VALUES ('r', 'y')", "UPDATE public.shop SET value = 'y'", "DELETE FROM public.shop"] {
+    for refused in
+        ["INSERT INTO public.shop VALUES ('r', 'y')", "UPDATE public.shop SET value = 'y'", "DELETE FROM public.shop"]
+    {
         let said = psql(&roles.url(), &format!("{path}; {refused}")).unwrap_err();
         assert!(said.contains("is protected: no token of 'r'"), "{refused}: {said}");
     }
