@@ -188,6 +188,16 @@ impl ObjectSink {
         Self(Arc::new(place))
     }
 
+    /// The same sink, of a store that repeats nothing by itself (`RetryConfig { max_retries: 0, .. }`, and nothing between
+    /// here and there that does). Unless that is said, a refusal may be one of a second attempt whose first has been done, so a
+    /// bare write looks at what stands before it puts. A sink that was opened [by its address](ObjectSink::at) is one already.
+    #[must_use]
+    pub fn without_retries(self) -> Self {
+        let mut place = (*self.0).clone();
+        place.bucket.repeats = false;
+        Self(Arc::new(place))
+    }
+
     /// Begins a write. Nothing happens before it is sent.
     pub fn write(&self, token: &Token) -> Write {
         Write::new(self, token)
@@ -244,7 +254,8 @@ impl ObjectSink {
     }
 
     /// Looks for the effect of an operation, for a token that is admitted. The inner `Err` is the verdict that refuses the
-    /// token. An absence is final, also for what was sent under this token and not answered.
+    /// token. An absence is final, also for what was sent under this token and came to [`Fate::Unknown`]. Not for a send that has
+    /// not come to its end yet: one that is uploading, also when its future was dropped, may put its names afterwards.
     ///
     /// # Errors
     /// [`SinkError`]: nothing was found out.

@@ -9,11 +9,13 @@
 //!   `transaction_timeout` the other. It ends nobody when the sink's owner has not the right to (`pg_signal_backend`), and
 //!   nobody when the same token is sealed once more.
 //! * **A volume that was put back** keeps its system identifier and its timeline, and two standbys that were promoted apart
-//!   share theirs: call [`Sink::reopen`] before any worker starts. A promotion, a recovery to an earlier point and a dump
-//!   that was put back into a new schema are noticed; a dump of the data alone is not.
-//! * With `synchronous_commit=off`, or when a standby is promoted that had not received everything, seals that were answered are
-//!   gone. After a promotion the generation is another one, and nothing is admitted until it is sealed anew. Whoever promotes
+//!   share theirs: call [`Sink::reopen`] before any worker starts. A promotion, a recovery to an earlier point, a dump
+//!   that was put back into a new schema and a copy of the database in its place are noticed; a dump of the data alone is not.
+//! * When a standby is promoted that had not received everything, seals that were answered are gone. After a promotion the generation is another one, and nothing is admitted until it is sealed anew. Whoever promotes
 //!   has to stop the old primary first: it goes on admitting what it knows.
+//! * With `fsync=off` or `full_page_writes=off` a crash of the server's machine may lose them, and nothing notices
+//!   ([`Sink::warnings`]). `synchronous_commit=off` loses none: a seal waits for the disk all the same. Effects are as durable as
+//!   the caller's own commits.
 //! * **Protected tables** refuse statements, not their owners: who may alter a table may drop its trigger. `DROP`, `ALTER` and
 //!   `DETACH PARTITION` are not statements about rows. See `docs/postgres-sink.md`.
 //! * Effects outside this database are not covered, foreign tables among them.
@@ -30,9 +32,9 @@
 //!
 //! A reopening changes all rows, and takes their table alone: it waits for every transaction that has looked at a fence.
 //!
-//! The generation is the system identifier, the tables' own identity, the timeline and the number of reopenings. A check
-//! compares it with what the row was sealed in; while the server runs without a break since then, its start says the same and costs
-//! less.
+//! The generation is the system identifier, the database's and the tables' own numbers, the timeline and the number of
+//! reopenings. A check compares it with what the row was sealed in; while the server runs without a break since then, and the
+//! table's file is the same, these say it and cost less.
 //!
 //! # Who may do what
 //!
@@ -249,6 +251,19 @@ impl Sink for PostgresSink {
         self.ask("listing", DESCRIPTION, ("rows($1, $2)", None), parameters, move |rows, place, rule| {
             rows::list(rows, place, rule, limit)
         })
+    }
+
+    fn warnings(&self) -> Answer<'_, Result<Vec<String>, SinkError>> {
+        let server = Arc::clone(&self.server);
+        let work = async move {
+            // A crash could take back what was answered, in the same generation.
+            let sql = "SELECT name || '=off: a crash of the server''s machine may lose a seal that was answered, and nothing \
+                       notices; switch it on' FROM pg_settings \
+                       WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name";
+            let rows = server.ask("looking at the settings", sql, &[], None).await?;
+            Ok(rows.iter().filter_map(|row| row.try_get(0).ok()).collect())
+        };
+        Box::pin(at_home(&self.server, work))
     }
 
     fn reopen(&self) -> Answer<'_, Result<Generation, SinkError>> {

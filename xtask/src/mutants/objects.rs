@@ -10,12 +10,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "B1",
         what: "a put that came too late is taken for one that stands",
         file: SWAP,
-        find: "            Put::Lost => {}",
-        replace: "            Put::Lost => {
+        find: "            // Perhaps by what the store did itself, a moment before.\n",
+        replace: "            Put::Lost if base.is_some() => {
                 let version = base.map_or(UpdateVersion { e_tag: None, version: None }, |held| held.version.clone());
                 return Ok(Landing::Landed(Held { manifest: Arc::new(next), version }));
             }",
         tests: &[Test::own("tenure_sink::object::writers::sixteen_writers_of_one_resource_lose_nothing")],
+    },
+    Mutant {
+        id: "B2",
+        what: "a refusal of the store's own second attempt is believed",
+        file: SWAP,
+        find: "            Put::Lost if bucket.repeats => {",
+        replace: "            Put::Lost if bucket.repeats && base.is_none() => {",
+        tests: &[
+            Test::own("tenure_sink::object::answers::a_refusal_that_cannot_be_looked_into_is_no_refusal"),
+            Test::own("tenure_sink::object::answers::what_is_too_long_ago_is_told_by_the_operation_alone"),
+        ],
     },
     Mutant {
         id: "B2",

@@ -59,6 +59,42 @@ pub(super) const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
+        id: "I1",
+        what: "a guard writes its column by a cast, which may be the column's owner's",
+        file: POSTGRES_SQL,
+        find: "CASE WHEN %3$s.%2$I IS NOT NULL THEN format(''%%s'', %3$s.%2$I) END",
+        replace: "%3$s.%2$I::text",
+        tests: &[Test::own("tenure_sink::postgres::rights::no_code_of_a_table_s_owner_runs_as_the_sink_s")],
+    },
+    Mutant {
+        id: "I2",
+        what: "what a seal has answered waits for the disk no more than its session does",
+        file: POSTGRES_SQL,
+        find: "set_config('synchronous_commit', 'on', true)",
+        replace: "set_config('synchronous_commit', 'off', true)",
+        tests: &[Test::own(
+            "tenure_sink::postgres::generations::what_was_answered_outlives_a_crash_also_where_commits_do_not_wait",
+        )],
+    },
+    Mutant {
+        id: "I3",
+        what: "a copy of the database is taken for the database",
+        file: POSTGRES_SQL,
+        find: "FROM '([0-9]+)/[0-9]+$')",
+        replace: "FROM 'nothing')",
+        tests: &[Test::own(
+            "tenure_sink::postgres::generations::a_copy_that_took_the_database_s_place_admits_nothing_until_it_is_sealed",
+        )],
+    },
+    Mutant {
+        id: "L4",
+        what: "a script in Redis may go to another database",
+        file: "crates/tenure-sink/src/redis/lua/head.lua",
+        find: "if upper == 'SELECT' or upper == 'SWAPDB' then",
+        replace: "if upper == 'SWAPDB' then",
+        tests: &[Test::own("tenure_sink::redis::scripts::a_script_does_not_go_to_another_database")],
+    },
+    Mutant {
         id: "I10",
         what: "a deferred transaction checks its token without the write lock",
         file: SQLITE_FENCE,
@@ -175,11 +211,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
         id: "I3",
         what: "a check takes the short way in a copy of the table",
         file: POSTGRES_SQL,
-        find: "            AND f.relation OPERATOR(pg_catalog.=) '{schema}.sink_fence'::pg_catalog.regclass::pg_catalog.oid{held};",
+        find: "            AND f.file OPERATOR(pg_catalog.=) pg_catalog.pg_relation_filepath('{schema}.sink_fence'::pg_catalog.regclass){held};",
         replace: "            {held};",
-        tests: &[Test::own(
-            "tenure_sink::postgres::generations::a_dump_that_was_put_back_admits_nothing_until_it_is_sealed",
-        )],
+        tests: &[
+            Test::own("tenure_sink::postgres::generations::a_dump_that_was_put_back_admits_nothing_until_it_is_sealed"),
+            Test::own(
+                "tenure_sink::postgres::generations::a_copy_that_took_the_database_s_place_admits_nothing_until_it_is_sealed",
+            ),
+        ],
     },
     Mutant {
         id: "H1",

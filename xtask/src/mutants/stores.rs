@@ -6,6 +6,16 @@ const GUARD: &str = "crates/tenure-authority/src/store/sqlite/guard.rs";
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        id: "S2",
+        what: "a session is not ended before its owner is refused",
+        file: "crates/tenure-core/src/decide/lease.rs",
+        find: "(Refusal::SessionEnded { .. }, Standing::Overdue) =>",
+        replace: "(Refusal::SessionEnded { .. }, Standing::Missing) =>",
+        tests: &[Test::own(
+            "tenure_authority::authority::what_was_refused_is_not_made_by_a_request_that_was_sent_before",
+        )],
+    },
+    Mutant {
         id: "I7",
         what: "another file at the same place is not noticed",
         file: GUARD,

@@ -50,12 +50,16 @@ pub enum When {
     Lost,
     /// After the store: a swap is made and answers [`SwapOutcome::Unknown`], a read is read and fails.
     After,
+    /// On its way for long: a swap answers [`SwapOutcome::Unknown`], and arrives at [`FaultStore::arrive`]. A read fails as
+    /// with [`When::Before`].
+    Late,
 }
 
 #[derive(Debug, Default)]
 struct Script {
     read: Line,
     swap: Line,
+    late: Vec<(Swap, Option<Version>)>,
 }
 
 /// What is said about one kind of call.
@@ -132,6 +136,16 @@ impl FaultStore {
         Hang { reached: told, released: release }
     }
 
+    /// Lets the swaps that are late arrive now, in their order, and gives what the store says of each.
+    pub async fn arrive(&self) -> Vec<Result<SwapOutcome, StoreError>> {
+        let late = std::mem::take(&mut self.script().late);
+        let mut said = Vec::new();
+        for (swap, expected) in late {
+            said.push(self.inner.swap(swap, expected).await);
+        }
+        said
+    }
+
     /// Forgets what has not happened yet.
     pub fn heal(&self) {
         for point in [Point::Read, Point::Swap] {
@@ -152,11 +166,15 @@ impl FaultStore {
     }
 
     fn line<T>(&self, point: Point, of: impl FnOnce(&mut Line) -> T) -> T {
-        let mut script: MutexGuard<'_, Script> = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut script = self.script();
         of(match point {
             Point::Read => &mut script.read,
             Point::Swap => &mut script.swap,
         })
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, point: Point) -> Option<Fault> {
@@ -186,9 +204,9 @@ impl Store for FaultStore {
         Box::pin(async move {
             match self.begin(Point::Read) {
                 None => self.inner.read(keys).await,
-                Some(Fault::Fail(When::Before | When::Lost)) => Err(injected()),
+                Some(Fault::Fail(When::Before | When::Lost | When::Late)) => Err(injected()),
                 Some(Fault::Fail(When::After)) => self.inner.read(keys).await.and_then(|_| Err(injected())),
-                Some(Fault::Hang(When::Before | When::Lost, gate)) => {
+                Some(Fault::Hang(When::Before | When::Lost | When::Late, gate)) => {
                     gate.hold().await;
                     self.inner.read(keys).await
                 }
@@ -207,11 +225,15 @@ impl Store for FaultStore {
                 None => self.inner.swap(swap, expected).await,
                 Some(Fault::Fail(When::Before)) => Err(injected()),
                 Some(Fault::Fail(When::Lost)) => Ok(SwapOutcome::Unknown),
+                Some(Fault::Fail(When::Late)) => {
+                    self.script().late.push((swap, expected));
+                    Ok(SwapOutcome::Unknown)
+                }
                 Some(Fault::Fail(When::After)) => {
                     // A refusal by the store itself stays one: only the news of a change is lost.
                     self.inner.swap(swap, expected).await.map(|_| SwapOutcome::Unknown)
                 }
-                Some(Fault::Hang(When::Before | When::Lost, gate)) => {
+                Some(Fault::Hang(When::Before | When::Lost | When::Late, gate)) => {
                     gate.hold().await;
                     self.inner.swap(swap, expected).await
                 }

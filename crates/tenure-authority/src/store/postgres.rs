@@ -17,8 +17,8 @@
 //!   fingerprints of what is held have a table of their own, so that a grant touches no session.
 //! * **Time** is the server's `clock_timestamp()`, read in a statement that begins when all locks are held. A condition
 //!   on the clock in the statement that waits for a lock is judged before the wait, and is not judged again.
-//! * **Identity** is the system identifier and the timeline, read in the same statement as the records, or after the
-//!   locks of a change. Reading both costs some five microseconds, so neither is remembered.
+//! * **Identity** is the system identifier, the numbers of the database and of the store's own table, and the timeline, read in
+//!   the same statement as the records, or after the locks of a change. They cost some microseconds, so none is remembered.
 //! * **The history has no index but its numbers**: its rows of one resource, and a grant that a sink has shown, are found
 //!   by going through it, from the newest row. Both are rare; an index would cost each swap.
 //!
@@ -26,8 +26,9 @@
 //!
 //! * With `synchronous_commit=off`, or when a standby is promoted that had not received everything, changes that were
 //!   answered are gone: the timeline then tells, and the store quarantines. Whoever promotes a standby has to fence the old
-//!   primary first: as long as it takes writes, it grants to those who still reach it. Two standbys that were promoted apart, and a
-//!   volume that was put back, look like the same store: only callers who have seen a later history notice.
+//!   primary first: as long as it takes writes, it grants to those who still reach it. Two standbys that were promoted apart, a
+//!   volume that was put back, and rows that were put back into tables that stayed (a dump of the data alone) look like the same
+//!   store: only callers who have seen a later history notice, and receivers. Say `tenure restore` then.
 //! * A session that is idle in a transaction and holds rows of the store delays every change of them; after three
 //!   seconds the change is given up, and the message names that session. Changes of other rows go on.
 //! * Each process that connects has up to four connections, one more while it waits for a resource, and one more once a

@@ -1,10 +1,13 @@
-use crate::world::{Worker, grant, memory, resource};
+use crate::world::{ManualClock, TTL, Worker, grant, memory, resource};
 use std::sync::Arc;
+use std::time::Duration;
 use tenure_authority::conformance::block_on;
 use tenure_authority::conformance::faults::{FaultStore, Point, When};
-use tenure_authority::{AuthorityError, HistoryQuery, Store, StoreError};
-use tenure_core::decide::{Change, Keys, Reply, Swap};
-use tenure_core::record::{Event, LeaseRecord, Transition};
+use tenure_authority::store::memory::MemoryStore;
+use tenure_authority::{AuthorityError, HistoryQuery, Store, StoreError, SwapOutcome};
+use tenure_core::decide::{Change, Keys, Refusal, Reply, Request, Swap};
+use tenure_core::record::{Event, LeaseRecord, Phase, Transition};
+use tenure_core::{Outcome, Ttl};
 
 fn worker() -> (Arc<FaultStore>, Worker) {
     let faults = Arc::new(FaultStore::new(memory()));
@@ -42,6 +45,35 @@ fn an_outcome_that_stays_unknown_is_told_and_may_be_asked_again() {
     assert_eq!(granted_rows(&*faults), 1);
 }
 
+/// A worker completed its work, and no answer came. The next look found its session's time over, and it was told that nothing was
+/// accepted; then the first request arrived, and the work was completed all the same.
+#[test]
+fn what_was_refused_is_not_made_by_a_request_that_was_sent_before() {
+    let clock = ManualClock::at(Duration::from_secs(1));
+    let store = MemoryStore::new(clock.clock(), Ttl::MAX).expect("a store");
+    let faults = Arc::new(FaultStore::new(Arc::new(store)));
+    let worker = Worker::open(Arc::clone(&faults) as Arc<dyn Store>, 1, true);
+    let token = worker.acquire("r", grant(1));
+    let outcome = Outcome::new("done").expect("a short one");
+    let complete = Request::Complete { token, session: worker.session, outcome };
+    faults.fail_next(Point::Swap, When::Late, 1);
+    // The first reading goes through; the second one is held until the session's time is over.
+    drop(faults.hang_next(Point::Read, When::Before));
+    let second = faults.hang_next(Point::Read, When::Before);
+    let answer = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| worker.ask(&complete));
+        block_on(second.reached());
+        clock.set(Duration::from_secs(1) + TTL);
+        second.release();
+        asking.join().expect("no panic")
+    });
+    assert!(matches!(answer, Ok(Err(Refusal::SessionEnded { .. }))), "{answer:?}");
+    let said = block_on(faults.arrive());
+    assert!(matches!(said[..], [Ok(SwapOutcome::Changed)]), "{said:?}");
+    let lease = block_on(worker.authority.inspect(&resource("r"))).expect("a read").view.lease;
+    assert!(lease.is_some_and(|lease| lease.phase == Phase::Held), "it was completed");
+}
+
 /// The change may stand, and the store has gone away since: an error of the store would say that it was not made.
 #[test]
 fn what_was_unknown_stays_unknown_when_the_store_is_gone() {
@@ -77,7 +109,7 @@ fn a_record_that_never_rests_ends_in_contended_after_a_bound() {
     let calls = faults.calls(Point::Swap);
     let answer = std::thread::scope(|scope| {
         let mut hang = Some(faults.hang_next(Point::Swap, When::Before));
-        let release = tenure_core::decide::Request::Release { token: token.clone() };
+        let release = Request::Release { token: token.clone() };
         let asking = scope.spawn({
             let worker = &worker;
             move || worker.ask(&release)
@@ -114,7 +146,7 @@ fn touch(faults: &FaultStore) {
     };
     let swap = Swap { change: Change::Lease(lease), relies_on: None, transition };
     let outcome = block_on(inner.swap(swap, read.versions.lease)).expect("a swap");
-    assert_eq!(outcome, tenure_authority::SwapOutcome::Done);
+    assert_eq!(outcome, SwapOutcome::Done);
 }
 
 #[test]
@@ -122,7 +154,7 @@ fn a_request_without_a_change_does_not_swap() {
     let (faults, worker) = worker();
     let token = worker.acquire("r", grant(1));
     let calls = faults.calls(Point::Swap);
-    let check = tenure_core::decide::Request::Check { token, session: worker.session };
+    let check = Request::Check { token, session: worker.session };
     assert!(matches!(worker.ask(&check), Ok(Ok(Reply::Stands))));
     assert_eq!(faults.calls(Point::Swap), calls);
 }

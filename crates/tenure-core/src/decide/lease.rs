@@ -55,7 +55,7 @@ fn acquire(
     }
     let caller = match valid_caller(view, now) {
         Ok(caller) => caller,
-        Err(refusal) => return Decision::refuse(refusal),
+        Err(refusal) => return refuse_for_good(view, refusal, now),
     };
     let Some(lease) = &view.lease else {
         return grant_next(view, None, resource, grant, caller, sinks, now);
@@ -141,7 +141,7 @@ fn bind(
 ) -> Decision {
     let lease = match standing_grant(view, token, session, now) {
         Ok(lease) => lease,
-        Err(refusal) => return Decision::refuse(refusal),
+        Err(refusal) => return refuse_for_good(view, refusal, now),
     };
     let mut after = lease.clone();
     for (sink, generation) in generations {
@@ -196,7 +196,7 @@ fn announce(
 ) -> Decision {
     let lease = match standing_grant(view, token, session, now) {
         Ok(lease) => lease,
-        Err(refusal) => return Decision::refuse(refusal),
+        Err(refusal) => return refuse_for_good(view, refusal, now),
     };
     if lease.phase == Phase::Held {
         return Decision::answer(Ok(Reply::Announced));
@@ -262,7 +262,7 @@ fn complete(
     }
     let lease = match standing_grant(view, token, session, now) {
         Ok(lease) => lease,
-        Err(refusal) => return Decision::refuse(refusal),
+        Err(refusal) => return refuse_for_good(view, refusal, now),
     };
     if lease.phase != Phase::Held {
         return Decision::refuse(Refusal::NotAnnounced { waiting: unsealed(lease, &BTreeSet::new()) });
@@ -270,6 +270,15 @@ fn complete(
     let after = LeaseRecord { phase: Phase::Completed { outcome: outcome.clone() }, ..lease.clone() };
     let transition = lease_transition(&after, Event::Completed, now);
     Decision::swap(Swap { change: Change::Lease(after), relies_on: Some(session), transition }, Reply::Completed)
+}
+
+/// Refuses what relies on the caller's session. One whose time is over is ended first: the same request may have been decided
+/// before that, and its change still be on its way. It would be made after the refusal.
+fn refuse_for_good(view: &View, refusal: Refusal, now: Instant<AuthorityClock>) -> Decision {
+    match (refusal, view.caller_standing(now)) {
+        (Refusal::SessionEnded { .. }, Standing::Overdue) => session::overdue(view, now),
+        (refusal, _) => Decision::refuse(refusal),
+    }
 }
 
 fn valid_caller(view: &View, now: Instant<AuthorityClock>) -> Result<&SessionRecord, Refusal> {

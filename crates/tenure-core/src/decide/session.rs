@@ -88,7 +88,8 @@ fn end(view: &View, why: EndReason, by: Option<(&Actor, &Reason)>, now: Instant<
     }
 }
 
-fn overdue(view: &View, now: Instant<AuthorityClock>) -> Decision {
+/// Ends the caller's session, whose time is over; then it is refused.
+pub(super) fn overdue(view: &View, now: Instant<AuthorityClock>) -> Decision {
     match &view.caller {
         Some(session) => Decision::first(ending(session, EndReason::Expired, None, now)),
         None => Decision::refuse(Refusal::SessionEnded { why: None }),

@@ -28,6 +28,9 @@ pub(super) struct Bucket {
     pub(super) store: Arc<dyn ObjectStore>,
     /// For what is put on a condition.
     pub(super) exact: Arc<dyn ObjectStore>,
+    /// Whether that one may repeat by itself what was not answered: a refusal may then be of its second attempt, and the
+    /// first one stands.
+    pub(super) repeats: bool,
     /// Empty, or with a slash at its end.
     prefix: String,
     /// How it is called in messages.
@@ -63,7 +66,7 @@ impl Bucket {
             return Err(wrong("its prefix has more than 512 bytes".to_owned()));
         }
         let prefix = if path.as_ref().is_empty() { String::new() } else { format!("{path}/") };
-        Ok(Self { exact: Arc::clone(&store), store, prefix, place, wait })
+        Ok(Self { exact: Arc::clone(&store), repeats: true, store, prefix, place, wait })
     }
 
     pub(super) fn sink(&self) -> Path {

@@ -4,6 +4,10 @@ use crate::SinkError;
 use object_store::Error as StoreError;
 use std::error::Error;
 
+/// Where a machine, a container and a pod of the cloud ask for their own credentials. A store may well be at another address
+/// that begins like these, and what it does not answer may be done.
+const OWN: [&str; 3] = ["//169.254.169.254/latest/", "//169.254.170.2/", "//169.254.170.23/"];
+
 /// Why a request has no answer, or not the one that was hoped for.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -46,8 +50,7 @@ impl Fault {
 
     fn of_other(error: &StoreError, place: &str, failed: impl Fn(String) -> Self) -> Self {
         let whole = text(error);
-        // The address at which a machine of the cloud asks for its own credentials.
-        if whole.contains("//169.254.") {
+        if OWN.iter().any(|address| whole.contains(address)) {
             return failed(
                 "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is given"
                     .to_owned(),

@@ -81,7 +81,7 @@ impl ObjectSink {
         let exact = settings.store(0).map_err(wrong)?;
         let store = settings.store(4).map_err(wrong)?;
         let mut bucket = Bucket::new(store, &settings.prefix, settings.wait)?;
-        bucket.exact = exact;
+        (bucket.exact, bucket.repeats) = (exact, false);
         bucket.place = settings.usual_id();
         Self::ready(bucket, settings.id, settings.rule, settings.create)
     }

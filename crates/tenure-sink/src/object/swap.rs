@@ -39,8 +39,8 @@ pub(super) async fn load(bucket: &Bucket, resource: &ResourceName, rule: Rule) -
 /// Puts `next` in the place of `base`, or where there is nothing.
 ///
 /// A put that was not answered is looked for by its nonce, and a refused one as well: whoever repeats a put that has
-/// succeeded is told that the condition does not hold. While the base still stands, a put that was sent may still arrive;
-/// the same one is sent again then, and one of the two wins.
+/// succeeded is told that the condition does not hold. Where that may have been the store itself, a refusal is no answer.
+/// While the base still stands, a put that was sent may still arrive; the same one is sent again then, and one of the two wins.
 ///
 /// # Errors
 /// [`SinkError`]: it does not stand, and never will.
@@ -58,6 +58,10 @@ pub(super) async fn swap(bucket: &Bucket, base: Option<&Held>, next: Manifest) -
     loop {
         match bucket.put_if(&key, body.clone(), base.map(|held| held.version.clone())).await {
             Put::Done(version) => return Ok(Landing::Landed(Held { manifest: Arc::new(next), version })),
+            // Perhaps by what the store did itself, a moment before.
+            Put::Lost if bucket.repeats => {
+                unsure = unsure.or_else(|| Some("it was refused, perhaps after it was done".to_owned()))
+            }
             Put::Lost => {}
             Put::Unsure(why) => unsure = Some(why),
             Put::NotSent(error) | Put::Refused(error) if unsure.is_none() => return Err(error),

@@ -52,17 +52,39 @@ pub(super) enum Start {
 }
 
 /// Takes a turn at the resource's desk.
+///
+/// # Errors
+/// [`SinkError`]: nothing was changed, and nothing will be.
 pub(super) async fn turn<V: Verb>(
     place: &Place,
     resource: &ResourceName,
     start: Start,
     verb: &V,
 ) -> Result<Turned<V::Said>, SinkError> {
+    let mut beyond = None;
+    match (taken(place, resource, start, verb, &mut beyond).await, beyond) {
+        // What cannot be told apart any more is not undone by what went wrong since.
+        (Err(_), Some(why)) => Ok(Turned::Unknown(why)),
+        (turned, _) => turned,
+    }
+}
+
+/// `beyond` says why it is not known whether an earlier put stands.
+async fn taken<V: Verb>(
+    place: &Place,
+    resource: &ResourceName,
+    start: Start,
+    verb: &V,
+    beyond: &mut Option<String>,
+) -> Result<Turned<V::Said>, SinkError> {
     let bucket = &place.bucket;
     let desk = place.desks.of(resource);
     let mut patience = Patience::new(bucket.wait);
     let busy = |waited| SinkError::Busy { place: bucket.called(&bucket.manifest(resource)), waited };
     let Some(mut memory) = desk.sit(bucket.wait).await else { return Err(busy(patience.spent())) };
+    // What is remembered may be old. Where a refusal is not certain, it would then not be known whether this put or another
+    // one came first.
+    let start = if bucket.repeats && !verb.is_told_apart() { Start::Fresh } else { start };
     // Taken, so that nothing is remembered of a turn that ends half-way.
     let mut held = memory.held.take().filter(|_| start == Start::Memory);
     let (mut is_fresh, mut is_first) = (held.is_none(), true);
@@ -103,7 +125,10 @@ pub(super) async fn turn<V: Verb>(
                         return Ok(Turned::Said(said));
                     }
                     Landing::Moved(found) => held = found,
-                    Landing::Beyond(_) if verb.is_told_apart() => held = load(bucket, resource, place.rule).await?,
+                    Landing::Beyond(why) if verb.is_told_apart() => {
+                        *beyond = Some(why);
+                        held = load(bucket, resource, place.rule).await?;
+                    }
                     Landing::Beyond(why) | Landing::Unknown(why) => return Ok(Turned::Unknown(why)),
                 }
             }

@@ -80,6 +80,8 @@ pub struct Upload {
     begun: Option<Box<dyn MultipartUpload>>,
     buffer: BytesMut,
     bytes: u64,
+    /// While a piece is under way, and for good when it did not arrive: it may be missing in the middle.
+    is_broken: bool,
 }
 
 impl fmt::Debug for Upload {
@@ -100,14 +102,16 @@ impl Upload {
         }
         let key = Key::new(token.epoch, Nonce::draw(&sink.place().bucket.place)?);
         let (sink, token) = (sink.clone(), token.clone());
-        Ok(Ok(Self { sink, token, key, begun: None, buffer: BytesMut::new(), bytes: 0 }))
+        Ok(Ok(Self { sink, token, key, begun: None, buffer: BytesMut::new(), bytes: 0, is_broken: false }))
     }
 
-    /// Takes the next piece, of any length.
+    /// Takes the next piece, of any length. After a piece that was not taken, or whose future was dropped, it takes no more.
     ///
     /// # Errors
     /// [`SinkError`]: begin the upload anew.
     pub async fn write(&mut self, piece: impl AsRef<[u8]>) -> Result<(), SinkError> {
+        self.expect_whole()?;
+        self.is_broken = true;
         let piece = piece.as_ref();
         self.bytes += piece.len() as u64;
         self.buffer.extend_from_slice(piece);
@@ -115,7 +119,16 @@ impl Upload {
             let part = self.buffer.split_to(PART).freeze();
             self.part(part).await?;
         }
+        self.is_broken = false;
         Ok(())
+    }
+
+    fn expect_whole(&self) -> Result<(), SinkError> {
+        if !self.is_broken {
+            return Ok(());
+        }
+        let why = "a piece of it did not arrive: begin the upload anew".to_owned();
+        Err(SinkError::Failed { place: self.sink.place().bucket.place.clone(), doing: "uploading", why })
     }
 
     async fn part(&mut self, part: Bytes) -> Result<(), SinkError> {
@@ -137,6 +150,7 @@ impl Upload {
     /// # Errors
     /// [`SinkError`]: begin the upload anew.
     pub async fn finish(mut self) -> Result<Staged, SinkError> {
+        self.expect_whole()?;
         let (place, rest) = (self.sink.place(), self.buffer.split().freeze());
         if self.begun.is_some() && !rest.is_empty() {
             self.part(rest.clone()).await?;

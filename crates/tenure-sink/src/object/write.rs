@@ -80,7 +80,8 @@ impl Write {
         self
     }
 
-    /// Uploads what is new, and then swaps the manifest. It runs on any runtime, and goes on when the future is dropped.
+    /// Uploads what is new, and then swaps the manifest. It runs on any runtime, and goes on when the future is dropped: look an
+    /// operation up only when its send has come to its end, or this process to its own.
     ///
     /// # Errors
     /// [`ApplyError::Sink`]: nothing was written, and nothing will be. [`ApplyError::Effect`]: the token was admitted, the
@@ -268,8 +269,8 @@ impl Verb for Looking<'_> {
             let said = Ok(match (&raised, found) {
                 (None, Some(found)) => return Ok(Step::Say(Ok(Lookup::Found(found)))),
                 (Some(_), Some(found)) => Lookup::Found(found),
-                // What is still on its way, also under this token, was judged by what stands now. Once that is
-                // another manifest it cannot land any more, and the absence is final.
+                // A manifest that is still on its way, also under this token, was judged by what stands now. Once that is
+                // another one it cannot land any more, and the absence is final. What is still uploading is judged later.
                 (_, None) => Lookup::Absent,
             });
             let mut next = held.manifest.next(Nonce::draw(&place.bucket.place)?);

@@ -36,12 +36,12 @@ CREATE TABLE {schema}.sink_fence (
     server     text        NOT NULL, -- the first part of it
     reopened   boolean     NOT NULL DEFAULT false, -- the sink was reopened since: generation is another one now
     started    timestamptz, -- since when the server ran that was last seen to be that one, and
-    relation   oid,         -- which table this was: together they tell it without reading the server's files
+    file       text,        -- the file of this table: together they tell it, and a dump or a copy, without reading the disk
     seal_no    bigint      NOT NULL CHECK (seal_no > 0),
     enrolled   text[]      NOT NULL,
     sealed_at  timestamptz NOT NULL DEFAULT clock_timestamp(), -- decides nothing
     sealed_by  text        NOT NULL,
-    secret     bytea       NOT NULL DEFAULT uuid_send(gen_random_uuid()) -- what marks an admitted token in its transaction
+    secret     bytea       NOT NULL DEFAULT uuid_send(gen_random_uuid()) -- of this seal; what marks an admitted token in its transaction
 ) WITH (fillfactor = 50);
 
 CREATE TABLE {schema}.sink_operation (
@@ -104,11 +104,14 @@ CREATE TYPE {schema}.sink_finding AS (
 -- written, replay: the epoch and the outcome with which the operation stands.
 CREATE TYPE {schema}.sink_applied AS (verdict text, epoch bigint, outcome text);
 
--- Which server this is: a copy on another one, a promotion, a recovery to an earlier point, and a dump that was put back each
--- make it another. The tables' oid tells a dump; it is kept by VACUUM FULL, TRUNCATE and ALTER TABLE.
+-- Which server this is: a copy on another one, a promotion, a recovery to an earlier point, a dump that was put back and a copy of
+-- the database each make it another. The tables' oid tells a dump; it is kept by VACUUM FULL, TRUNCATE and ALTER TABLE. The database's
+-- tells a copy of it in the same cluster: it is the last folder of the table's file, where it is read without a look into a table.
 CREATE FUNCTION {schema}.sink_server() RETURNS text LANGUAGE sql VOLATILE AS $$
     SELECT CASE WHEN NOT pg_is_in_recovery() THEN
-        'postgres:' || (pg_control_system()).system_identifier || ':' || '{schema}.sink_fence'::regclass::oid || ':'
+        'postgres:' || (pg_control_system()).system_identifier || ':'
+            || substring(pg_relation_filepath('{schema}.sink_fence') FROM '([0-9]+)/[0-9]+$') || ':'
+            || '{schema}.sink_fence'::regclass::oid || ':'
             || ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
     END
 $$;
@@ -144,6 +147,12 @@ BEGIN
             HINT = 'A name has 1 to 512 bytes without control characters. Show the token that the authority granted.';
     END IF;
 END $$;
+
+-- What is answered is on the disk. The rest of the transaction waits for it as well.
+CREATE FUNCTION {schema}.sink_lasts() RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'
+$$;
 
 -- The sessions that hold a key, each in a line for people; with it those that could be ended now: they have done nothing
 -- for _idle, being idle in their transaction or waiting for a client that does not read.
@@ -309,15 +318,16 @@ BEGIN
     IF made.sealing IS NOT NULL THEN
         RETURN made;
     END IF;
-    INSERT INTO {schema}.sink_fence AS f (resource, epoch, grant_id, generation, server, started, relation, seal_no, enrolled, sealed_by)
+    PERFORM {schema}.sink_lasts();
+    INSERT INTO {schema}.sink_fence AS f (resource, epoch, grant_id, generation, server, started, file, seal_no, enrolled, sealed_by)
     VALUES (seal.resource, seal.epoch, seal.grant_id, made.generation, {schema}.sink_server(), pg_postmaster_start_time(),
-        '{schema}.sink_fence'::regclass, 1,
+        pg_relation_filepath('{schema}.sink_fence'), 1,
         ARRAY(SELECT DISTINCT u COLLATE "C" FROM unnest(seal.enrolled) u ORDER BY 1), {schema}.sink_caller())
     ON CONFLICT (resource) DO UPDATE SET epoch = excluded.epoch, grant_id = excluded.grant_id,
         generation = excluded.generation, server = excluded.server, reopened = false, started = excluded.started,
-        relation = excluded.relation, seal_no = f.seal_no + 1,
+        file = excluded.file, seal_no = f.seal_no + 1,
         enrolled = ARRAY(SELECT DISTINCT u COLLATE "C" FROM unnest(f.enrolled || excluded.enrolled) u ORDER BY 1),
-        sealed_at = clock_timestamp(), sealed_by = excluded.sealed_by
+        sealed_at = clock_timestamp(), sealed_by = excluded.sealed_by, secret = excluded.secret
     RETURNING 'sealed', f.epoch, f.grant_id, f.generation, f.seal_no, f.enrolled, NULL::bigint INTO made;
     RETURN made;
 END $$;
@@ -358,6 +368,7 @@ BEGIN
         made.forgetting := 'above'; made.epoch := f.epoch; made.grant_id := f.grant_id;
         RETURN made;
     END IF;
+    PERFORM {schema}.sink_lasts();
     UPDATE {schema}.sink_namespace SET floor = greatest(floor, forget.cut) RETURNING 'forgotten', floor INTO made.forgetting, made.floor;
     DELETE FROM {schema}.sink_fence WHERE resource = forget.resource;
     PERFORM {schema}.sink_note('forget', forget.resource, 'up to epoch ' || forget.cut);
@@ -375,6 +386,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.sink_expect_read_committed('reopen');
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM reopen.wait) * 1000)::int::text, true);
+    PERFORM {schema}.sink_lasts();
     -- Before the namespace: a seal has read fences when it takes that.
     LOCK TABLE {schema}.sink_fence IN ACCESS EXCLUSIVE MODE;
     UPDATE {schema}.sink_namespace SET reopen_count = reopen_count + 1
@@ -407,7 +419,8 @@ BEGIN
             ELSE
                 UPDATE {schema}.sink_fence SET epoch = _epoch, grant_id = _grant_id, server = here, reopened = false,
                     generation = here || ':' || (SELECT n.reopen_count FROM {schema}.sink_namespace n),
-                    seal_no = f.seal_no + 1, sealed_at = clock_timestamp(), sealed_by = {schema}.sink_caller()
+                    seal_no = f.seal_no + 1, sealed_at = clock_timestamp(), sealed_by = {schema}.sink_caller(),
+                    secret = uuid_send(gen_random_uuid())
                 WHERE resource = _resource;
                 made := ('admitted', _epoch, f.seal_no + 1, NULL);
             END IF;
@@ -501,10 +514,10 @@ BEGIN
     -- or back-to-back writers would keep a seal waiting. Under high-water, writers change it, and the row is what they wait for.
     PERFORM pg_advisory_xact_lock_shared({schema}.sink_key(judge.resource));
     IF sees_all THEN
-        SELECT f.epoch, f.grant_id, f.server, f.reopened, f.started, f.seal_no, f.secret INTO f
+        SELECT f.epoch, f.grant_id, f.server, f.reopened, f.started, f.file, f.seal_no, f.secret INTO f
         FROM {schema}.sink_fence f WHERE f.resource = judge.resource;
     ELSE
-        SELECT f.epoch, f.grant_id, f.server, f.reopened, f.started, f.seal_no, f.secret INTO f
+        SELECT f.epoch, f.grant_id, f.server, f.reopened, f.started, f.file, f.seal_no, f.secret INTO f
         FROM {schema}.sink_fence f WHERE f.resource = judge.resource AND ('{rule}' <> 'high-water' OR f.epoch >= judge.epoch)
         FOR SHARE;
     END IF;
@@ -518,12 +531,16 @@ BEGIN
             END IF;
         END IF;
         made := ('admitted', f.epoch, f.seal_no, NULL);
-        -- The server was started anew since the seal, and is the same: the next check is a short one again. One writer says so,
-        -- and nobody waits for it.
-        IF sees_all AND f.started IS DISTINCT FROM pg_postmaster_start_time() THEN
+        -- The server was started anew since the seal, or the table was written anew, and it is the same: the next check is a short
+        -- one again. One writer says so, and nobody waits for it.
+        IF sees_all AND (f.started IS DISTINCT FROM pg_postmaster_start_time()
+            OR f.file IS DISTINCT FROM pg_relation_filepath('{schema}.sink_fence'))
+        THEN
             PERFORM FROM {schema}.sink_fence f WHERE f.resource = judge.resource FOR NO KEY UPDATE SKIP LOCKED;
             IF FOUND THEN
-                UPDATE {schema}.sink_fence f SET started = pg_postmaster_start_time() WHERE f.resource = judge.resource;
+                UPDATE {schema}.sink_fence f
+                SET started = pg_postmaster_start_time(), file = pg_relation_filepath('{schema}.sink_fence')
+                WHERE f.resource = judge.resource;
             END IF;
         END IF;
     ELSE
@@ -582,7 +599,7 @@ BEGIN
         WHERE '{rule}' OPERATOR(pg_catalog.<>) 'high-water' AND f.resource OPERATOR(pg_catalog.=) seen
             AND f.epoch OPERATOR(pg_catalog.=) admit.epoch AND f.grant_id OPERATOR(pg_catalog.=) admit.grant_id AND NOT f.reopened
             AND f.started OPERATOR(pg_catalog.=) pg_catalog.pg_postmaster_start_time()
-            AND f.relation OPERATOR(pg_catalog.=) '{schema}.sink_fence'::pg_catalog.regclass::pg_catalog.oid{held};
+            AND f.file OPERATOR(pg_catalog.=) pg_catalog.pg_relation_filepath('{schema}.sink_fence'::pg_catalog.regclass){held};
     END IF;
     IF place IS NOT NULL THEN
         marks := CASE WHEN pg_catalog.strpos(marks, mark) OPERATOR(pg_catalog.>) 0 THEN marks
@@ -809,8 +826,9 @@ DECLARE
     guard constant text := 'sink_guard_' || substr(replace(gen_random_uuid()::text, '-', ''), 1, 16);
     value constant text := CASE
         WHEN _column IS NULL THEN '%1$L::text'
+        -- Written by its type, and not by a cast: that may be a function of the type's owner, which would run as the sink's.
         -- A column's own collation may not be compared with the fence's, or take two names for one.
-        ELSE '((%1$L || %3$s.%2$I::text || %4$L) COLLATE "C")'
+        ELSE '((%1$L || CASE WHEN %3$s.%2$I IS NOT NULL THEN format(''%%s'', %3$s.%2$I) END || %4$L) COLLATE "C")'
     END;
     old constant text := format(value, _before, _column, 'OLD', _after);
     new constant text := format(value, _before, _column, 'NEW', _after);
@@ -837,9 +855,27 @@ BEGIN
     RETURN guard;
 END $$;
 
+-- The triggers that a protected table needs, and its partitions: is_set when one is what it should be, is_on when it fires always,
+-- also where session_replication_role is replica.
+CREATE FUNCTION {schema}.sink_needed(_relation regclass, _guard text)
+RETURNS TABLE (part regclass, name text, is_there boolean, is_set boolean, is_on boolean)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT part.oid::regclass, n.name, g.oid IS NOT NULL,
+        g.oid IS NOT NULL AND g.tgfoid IS NOT DISTINCT FROM to_regprocedure(n.calls)::oid AND g.tgtype = n.form
+            AND g.tgqual IS NULL AND g.tgattr::text = '',
+        g.tgenabled IS NOT DISTINCT FROM 'A'
+    FROM (SELECT _relation AS oid UNION SELECT t.relid FROM pg_partition_tree(_relation) t) part
+    CROSS JOIN (VALUES
+        ('zz_tenure_guard', format('{schema}.%I()', _guard), 31), -- before INSERT, UPDATE, DELETE of each row
+        ('zz_tenure_guard_truncate', '{schema}.sink_guard_truncate()', 34)
+    ) n (name, calls, form)
+    LEFT JOIN pg_trigger g ON g.tgrelid = part.oid AND g.tgname = n.name
+$$;
+
 -- From now on no row of the table is written without an admitted token of its resource, whoever does it. resource is the
 -- column that holds it; named says how its name is made of the value, such as 'tenant-%s'. Without a column all rows belong to
--- the one resource that named says. Who calls it must own the table. Protecting it once more also covers what was added to it.
+-- the one resource that named says. Who calls it must own the table. Protecting it once more also covers what was added to it,
+-- and mends what was taken away.
 CREATE FUNCTION {schema}.protect(relation regclass, resource text DEFAULT NULL, named text DEFAULT '%s') RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -850,7 +886,7 @@ DECLARE
     behind text := split_part(protect.named, '%s', 2);
     kept {schema}.sink_protected;
     guard text;
-    part regclass;
+    each record;
 BEGIN
     SELECT CASE
         WHEN c.oid IS NULL THEN 'there is no such table'
@@ -886,25 +922,37 @@ BEGIN
             MESSAGE = format('%s is protected already, by the column %s named %L', protect.relation, coalesce(kept.resource, '(none)'), kept.named),
             HINT = 'SELECT {schema}.unprotect(...) first; do both in one transaction.';
     END IF;
-    IF kept.guard IS NULL THEN
+    guard := kept.guard;
+    IF guard IS NULL OR to_regprocedure(format('{schema}.%I()', guard)) IS NULL THEN
         guard := {schema}.sink_make_guard(protect.relation, protect.resource, before, behind);
-        -- The last of its kind by name: what others change in a row, they change before. ALWAYS: also where
-        -- session_replication_role is replica.
+    END IF;
+    -- The last of its kind by name: what others change in a row, they change before. Partitions are given it with the table.
+    SELECT bool_and(n.is_set) AS is_set, bool_or(n.is_there AND n.part = protect.relation) AS is_there INTO STRICT each
+    FROM {schema}.sink_needed(protect.relation, guard) n WHERE n.name = 'zz_tenure_guard';
+    IF NOT each.is_set THEN
+        IF each.is_there THEN
+            EXECUTE format('DROP TRIGGER zz_tenure_guard ON %s', protect.relation);
+        END IF;
         EXECUTE format('CREATE TRIGGER zz_tenure_guard BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION {schema}.%I()',
             protect.relation, guard);
-        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER zz_tenure_guard', protect.relation);
-        PERFORM {schema}.sink_keep(protect.relation, protect.resource, protect.named, guard);
     END IF;
     -- A trigger on TRUNCATE is not handed down to partitions.
-    FOR part IN
-        SELECT t.relid FROM pg_partition_tree(protect.relation) t
-        WHERE NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.relid AND g.tgname = 'zz_tenure_guard_truncate')
-        UNION SELECT protect.relation
-        WHERE NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = protect.relation AND g.tgname = 'zz_tenure_guard_truncate')
+    FOR each IN
+        SELECT n.part, n.is_there FROM {schema}.sink_needed(protect.relation, guard) n
+        WHERE n.name = 'zz_tenure_guard_truncate' AND NOT n.is_set
     LOOP
-        EXECUTE format('CREATE TRIGGER zz_tenure_guard_truncate BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION {schema}.sink_guard_truncate()', part);
-        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER zz_tenure_guard_truncate', part);
+        IF each.is_there THEN
+            EXECUTE format('DROP TRIGGER zz_tenure_guard_truncate ON %s', each.part);
+        END IF;
+        EXECUTE format('CREATE TRIGGER zz_tenure_guard_truncate BEFORE TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION {schema}.sink_guard_truncate()',
+            each.part);
     END LOOP;
+    FOR each IN SELECT n.part, n.name FROM {schema}.sink_needed(protect.relation, guard) n WHERE NOT n.is_on LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ENABLE ALWAYS TRIGGER %I', each.part, each.name);
+    END LOOP;
+    IF guard IS DISTINCT FROM kept.guard THEN
+        PERFORM {schema}.sink_keep(protect.relation, protect.resource, protect.named, guard);
+    END IF;
     IF EXISTS (SELECT FROM pg_class c JOIN pg_inherits i ON i.inhparent = c.oid WHERE c.oid = protect.relation AND c.relkind = 'r') THEN
         RAISE WARNING '% has child tables, whose rows are not protected with it: protect each of them', protect.relation;
     END IF;
@@ -916,11 +964,21 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
     SELECT p FROM {schema}.sink_protected p WHERE p.relation = _relation
 $$;
 
+-- Whoever calls it need not own the sink, and names a function that would be dropped one day: so the table's owner must have set it as
+-- the table's trigger before.
 CREATE FUNCTION {schema}.sink_keep(_relation regclass, _resource text, _named text, _guard text) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
+        WHERE g.tgrelid = _relation AND g.tgname = 'zz_tenure_guard' AND g.tgenabled = 'A'
+            AND p.pronamespace = '{schema}'::regnamespace AND p.proname = _guard AND _guard ~ '^sink_guard_[0-9a-f]{16}$')
+    THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('%s is not guarded by %s', _relation, _guard),
+            HINT = 'SELECT {schema}.protect(...) does it.';
+    END IF;
     INSERT INTO {schema}.sink_protected (relation, resource, named, guard, who)
-    VALUES (_relation, _resource, _named, _guard, {schema}.sink_caller());
+    VALUES (_relation, _resource, _named, _guard, {schema}.sink_caller())
+    ON CONFLICT ON CONSTRAINT sink_protected_pkey DO UPDATE SET guard = excluded.guard;
     PERFORM {schema}.sink_note('protect', _relation::text, format('column %s, named %L', coalesce(_resource, '(none)'), _named));
 END $$;
 
@@ -931,7 +989,7 @@ DECLARE
 BEGIN
     DELETE FROM {schema}.sink_protected p WHERE p.relation = _relation RETURNING p.guard INTO gone;
     IF FOUND THEN
-        EXECUTE format('DROP FUNCTION {schema}.%I()', gone);
+        EXECUTE format('DROP FUNCTION IF EXISTS {schema}.%I()', gone);
         PERFORM {schema}.sink_note('unprotect', _relation::text, _why);
     END IF;
 END $$;
@@ -958,18 +1016,16 @@ BEGIN
     RETURN was;
 END $$;
 
--- The protected tables. whole is false when a trigger of one of them, or of one of its partitions, is missing or switched off:
--- protect it once more. It is false as well where another trigger comes after the check, and may change what was checked
+-- The protected tables. whole is false when a trigger of one of them, or of one of its partitions, is missing, switched off or
+-- another one: protect it once more. It is false as well where another trigger comes after the check, and may change what was checked
 -- (give that one a name that sorts before), and where the column has another name now: unprotect it, and protect it again.
 CREATE FUNCTION {schema}.protected()
 RETURNS TABLE (relation regclass, resource text, named text, since timestamptz, who text, whole boolean)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.relation, p.resource, p.named, p.since, p.who, NOT EXISTS (
-        SELECT FROM (SELECT p.relation AS oid UNION SELECT t.relid FROM pg_partition_tree(p.relation) t) part
-        CROSS JOIN (VALUES ('zz_tenure_guard'), ('zz_tenure_guard_truncate')) needed (name)
-        LEFT JOIN pg_trigger g ON g.tgrelid = part.oid AND g.tgname = needed.name AND g.tgenabled = 'A'
-        WHERE g.oid IS NULL
-            OR EXISTS (SELECT FROM pg_trigger o WHERE o.tgrelid = part.oid AND NOT o.tgisinternal AND o.tgenabled <> 'D'
+        SELECT FROM {schema}.sink_needed(p.relation, p.guard) n
+        WHERE NOT n.is_set OR NOT n.is_on
+            OR EXISTS (SELECT FROM pg_trigger o WHERE o.tgrelid = n.part AND NOT o.tgisinternal AND o.tgenabled <> 'D'
                 AND o.tgtype & 3 = 3 AND o.tgname > 'zz_tenure_guard') -- before each row
     ) AND (p.resource IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = p.relation AND a.attname = p.resource))
     FROM {schema}.sink_protected p
@@ -1011,7 +1067,7 @@ DECLARE
     names constant text[] := CASE allow.what
         WHEN 'write' THEN '{}'
         WHEN 'seal' THEN '{describe,rows,seal,forget}'
-        WHEN 'protect' THEN '{protect,unprotect,sink_make_guard,sink_keep,sink_drop_guard}'
+        WHEN 'protect' THEN '{protect,unprotect,sink_make_guard,sink_keep,sink_drop_guard,sink_needed}'
         WHEN 'operate' THEN '{describe,rows,reopen,exempt,unexempt}'
     END;
     each regprocedure;
@@ -1026,7 +1082,7 @@ BEGIN
     IF allow.what = 'operate' THEN
         EXECUTE format('GRANT SELECT ON {schema}.sink_journal, {schema}.sink_exempt, {schema}.sink_operation TO %s', allow.role);
         -- Without the secret: whoever has it can write to protected tables, and nobody writes that down.
-        EXECUTE format('GRANT SELECT (resource, epoch, grant_id, generation, server, reopened, started, relation, seal_no, enrolled, '
+        EXECUTE format('GRANT SELECT (resource, epoch, grant_id, generation, server, reopened, started, file, seal_no, enrolled, '
             'sealed_at, sealed_by) '
             'ON {schema}.sink_fence TO %s', allow.role);
     END IF;

@@ -149,7 +149,8 @@ impl RedisFence {
         self.write(Verb::Write.program(), token, keys, args.collect())
     }
 
-    /// A script of the caller's own, if the token is admitted.
+    /// A script of the caller's own, if the token is admitted. A number that it returns is one of Lua, which tells whole ones
+    /// apart up to 2^53: let it return a text where that is not enough.
     pub fn apply<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         &self,
         token: &Token,

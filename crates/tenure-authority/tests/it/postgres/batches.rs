@@ -3,13 +3,41 @@
 use super::{Other, made, recalled, renewal, session};
 use crate::world::{Worker, grant};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
-use tenure_authority::{HistoryQuery, RecallOutcome};
+use tenure_authority::{HistoryQuery, RecallOutcome, SwapOutcome};
+use tenure_core::decide::{Change, Swap};
+use tenure_core::record::{Event, LeaseRecord, Phase, SessionRecord, Transition};
+use tenure_core::{Epoch, Instant};
 use tenure_servers::{Postgres, eventually};
 
 const CALLERS: u64 = 64;
 const LONG: Duration = Duration::from_secs(500);
+
+fn granting(to: &SessionRecord, n: u64) -> Swap {
+    let lease = LeaseRecord {
+        resource: crate::world::resource(&format!("r{n}")),
+        epoch: Epoch::FIRST,
+        grant: grant(n),
+        session: to.id,
+        owner: to.owner.clone(),
+        since: Instant::from_nanos(1),
+        phase: Phase::Held,
+        sinks: Default::default(),
+    };
+    let transition = Transition {
+        at: Instant::from_nanos(1),
+        event: Event::Granted,
+        resource: Some(lease.resource.clone()),
+        session: Some(to.id),
+        epoch: Some(lease.epoch),
+        grant: Some(lease.grant),
+        actor: None,
+        why: None,
+    };
+    Swap { change: Change::Lease(lease), relies_on: Some(to.id), transition }
+}
 
 /// While a first change waits for the lock that another process holds, 64 more come.
 #[test]
@@ -22,24 +50,19 @@ fn changes_that_wait_together_take_one_transaction() {
     other.run(&format!("BEGIN; {lock}"));
     let watcher = Other::at(&database);
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'";
-    let ready = std::sync::Barrier::new(usize::try_from(CALLERS + 1).expect("small"));
+    let holder = session(&store, worker.session).view.caller.expect("a session");
     std::thread::scope(|scope| {
         let first = scope.spawn(|| worker.acquire("first", grant(1_000)));
         eventually("the first one waits", || (watcher.number(waits) == 1).then_some(()));
-        for n in 0..CALLERS {
-            let (worker, ready) = (&worker, &ready);
-            scope.spawn(move || {
-                let resource = crate::world::resource(&format!("r{n}"));
-                // All have read before the first one goes on.
-                super::lease(worker.authority.store(), &resource);
-                ready.wait();
-                worker.acquire(resource.as_str(), grant(n));
-            });
+        let mut waiting: Vec<_> = (0..CALLERS).map(|n| store.swap(granting(&holder, n), None)).collect();
+        for swapping in &mut waiting {
+            assert!(matches!(swapping.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
         }
-        ready.wait();
-        super::pass(Duration::from_millis(500));
         other.run("ROLLBACK");
         first.join().expect("no panic");
+        for swapping in waiting {
+            assert_eq!(block_on(swapping).expect("an outcome"), SwapOutcome::Done);
+        }
     });
     // A transaction's rows of the history have the number of the transaction that wrote them.
     let transactions = "SELECT count(DISTINCT xmin::text) FROM tenure.history WHERE event = 'granted'";
@@ -48,8 +71,7 @@ fn changes_that_wait_together_take_one_transaction() {
     let rows = block_on(store.history(HistoryQuery::default())).expect("the history");
     assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), (1..=CALLERS + 2).collect::<Vec<_>>());
     let grants = block_on(store.grants(worker.session)).expect("the grants");
-    let expected =
-        grants.iter().filter_map(tenure_core::record::LeaseRecord::holding).map(|(_, grant)| grant).collect();
+    let expected = grants.iter().filter_map(LeaseRecord::holding).map(|(_, grant)| grant).collect();
     assert_eq!(session(&store, worker.session).view.holdings, expected, "the grants of one batch are all in it");
 }
 

@@ -1,15 +1,15 @@
 //! Connections that break.
 
-use super::{Other, made, pass, store};
+use super::{Other, made, store};
 use crate::world::{Worker, grant};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tenure_authority::conformance::block_on;
 use tenure_authority::store::{Import, Source, connect_on};
-use tenure_authority::{AuthorityError, BootClock, Clock, HistoryQuery, Read, StoreError, SwapOutcome};
+use tenure_authority::{Authority, AuthorityError, BootClock, Clock, HistoryQuery, Read, StoreError, SwapOutcome};
 use tenure_core::Actor;
-use tenure_core::decide::{Change, Keys, Reply, Swap};
+use tenure_core::decide::{Change, Keys, Refusal, Reply, Swap};
 use tenure_core::record::{Event, SessionRecord, Transition};
 use tenure_servers::{PgBouncer, Postgres, Proxy, eventually};
 
@@ -122,6 +122,46 @@ fn an_import_whose_runtime_ends_during_the_commit_is_unknown() {
     });
 }
 
+/// A dump that was put back into the same cluster, and a copy of the database in its place, had the identity of the store that they
+/// were made of: what had been granted since was granted a second time, at once.
+#[test]
+fn a_store_that_was_put_back_in_its_own_cluster_quarantines() {
+    let server = Postgres::shared();
+    for is_dump in [true, false] {
+        let database = server.database();
+        let name = database.rsplit('/').next().expect("a name");
+        let alone = |sql: &str| {
+            server.psql(&format!(
+                "select pg_terminate_backend(pid, 30000) from pg_stat_activity where datname = '{name}'"
+            ));
+            server.psql(sql);
+        };
+        let worker = Worker::open_for(LONG, made(&database), 1, false);
+        worker.acquire("r", grant(1));
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        if is_dump {
+            let dump = std::process::Command::new("pg_dump").args(["-d", &database, "-f"]).arg(file.path()).status();
+            assert!(dump.expect("a command").success());
+        } else {
+            alone(&format!("create database {name}_copy template {name}"));
+        }
+        let worker = Worker { authority: Authority::new(store(&database)), ..worker };
+        worker.acquire("s", grant(2));
+        alone(&format!("drop database {name}"));
+        if is_dump {
+            server.psql(&format!("create database {name}"));
+            let mut load = std::process::Command::new("psql");
+            load.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", &database, "-f"]).arg(file.path());
+            assert!(load.output().expect("a command").status.success());
+        } else {
+            server.psql(&format!("alter database {name}_copy rename to {name}"));
+        }
+        let worker = Worker { authority: Authority::new(store(&database)), ..worker };
+        let answer = worker.ask(&worker.acquiring("s", grant(3)));
+        assert!(matches!(answer, Ok(Err(Refusal::Quarantined { .. }))), "{is_dump}: {answer:?}");
+    }
+}
+
 /// The server stood still behind a pooler that lived. A process that had just begun looked at the schema, and every call
 /// of it waited for that, for good.
 #[test]
@@ -182,12 +222,20 @@ fn a_restart_in_the_midst_of_traffic_loses_nothing_that_was_answered() {
     let database = server.database();
     let store = made(&database);
     let stop = AtomicBool::new(false);
+    let cycles = [const { AtomicU64::new(0) }; 4];
+    // Each has gone through some more.
+    let go_on = || {
+        let before = cycles.each_ref().map(|made| made.load(Ordering::Acquire));
+        let more = || cycles.iter().zip(before).all(|(made, before)| made.load(Ordering::Acquire) > before + 2);
+        let more = || more().then_some(());
+        eventually("they go on", more);
+    };
     let workers: Vec<_> = (0..4).map(|n| Worker::open_for(LONG, Arc::clone(&store), n, false)).collect();
     let epochs: Vec<u64> = std::thread::scope(|scope| {
         let cycling: Vec<_> = (0..)
             .zip(&workers)
             .map(|(n, worker)| {
-                let stop = &stop;
+                let (stop, made) = (&stop, &cycles[usize::try_from(n).expect("small")]);
                 scope.spawn(move || {
                     let (mut epoch, mut grants) = (0, n * 1_000_000..);
                     while !stop.load(Ordering::Acquire) {
@@ -199,16 +247,17 @@ fn a_restart_in_the_midst_of_traffic_loses_nothing_that_was_answered() {
                         epoch = token.epoch.get();
                         let release = tenure_core::decide::Request::Release { token };
                         insisting(|| worker.ask(&release)).expect("a release");
+                        made.fetch_add(1, Ordering::Release);
                     }
                     epoch
                 })
             })
             .collect();
         for _ in 0..2 {
-            pass(Duration::from_millis(300));
+            go_on();
             server.restart();
         }
-        pass(Duration::from_millis(300));
+        go_on();
         stop.store(true, Ordering::Release);
         cycling.into_iter().map(|cycling| cycling.join().expect("no panic")).collect()
     });

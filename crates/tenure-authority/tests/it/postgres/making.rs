@@ -17,8 +17,10 @@ fn processes_that_make_it_together_make_one() {
     });
     assert_eq!(identities.len(), 1);
     let identity = identities.first().expect("one").as_str().to_owned();
-    let system = psql(&database, "select system_identifier from pg_control_system()").expect("SQL");
-    assert_eq!(identity, format!("postgres:{system}:1"));
+    let numbers = "select system_identifier, d.oid, 'tenure.meta'::regclass::oid from pg_control_system(), pg_database d \
+                   where datname = current_database()";
+    let numbers = psql(&database, numbers).expect("SQL");
+    assert_eq!(identity, format!("postgres:{}:1", numbers.replace('|', ":")));
     assert_eq!(psql(&database, "select count(*) from tenure.migration"), Ok("1".into()));
 }
 

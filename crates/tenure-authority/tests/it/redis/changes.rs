@@ -33,6 +33,13 @@ fn renewal(of: &SessionRecord) -> Swap {
     Swap { change: Change::Session(renewed), relies_on: Some(of.id), transition: told }
 }
 
+fn session_end(of: &SessionRecord) -> Swap {
+    let told =
+        tenure_core::record::Transition { session: Some(of.id), ..transition(Event::Ended, Instant::from_nanos(1)) };
+    let ended = of.ended(EndReason::Closed, Instant::from_nanos(9));
+    Swap { change: Change::Session(ended), relies_on: None, transition: told }
+}
+
 #[test]
 fn a_renewal_from_memory_is_one_step_with_the_server_s_deadline() {
     let store = made(&Redis::shared().url());
@@ -119,6 +126,46 @@ fn changes_that_wait_together_share_a_script() {
     assert_eq!(block_on(store.grants(holder.id)).expect("the grants").len(), 64);
 }
 
+/// A grant and the end of the session on which it stands were one batch: whoever waited heard that the resource was taken, and
+/// nothing after that.
+#[test]
+fn a_grant_whose_session_ends_in_the_same_batch_is_told_as_free() {
+    let server = Redis::start();
+    let url = fresh(&server.url());
+    let store = open(&url).expect("an address");
+    let (holder, version) = opened(&store, 1);
+    let channel = format!("{{{}}}:changes", url.rsplit_once("name=").expect("a name").1);
+    let mut connection = redis::Client::open(server.url()).expect("an address").get_connection().expect("a connection");
+    connection.set_read_timeout(Some(Duration::from_secs(10))).expect("a bound");
+    let mut heard = connection.as_pubsub();
+    heard.subscribe(&channel).expect("a subscription");
+    server.pause();
+    // The first one is sent alone; the others wait for its answer.
+    let end = session_end(&holder);
+    let mut waiting = [
+        store.swap(granting("other", &holder), None),
+        store.swap(granting("r", &holder), None),
+        store.swap(end, Some(version)),
+    ];
+    for swapping in &mut waiting {
+        assert!(matches!(swapping.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+    }
+    server.resume();
+    for swapping in waiting {
+        assert_eq!(block_on(swapping).expect("an outcome"), SwapOutcome::Done);
+    }
+    server.cli(&["publish", &channel, "over"]);
+    let told = std::iter::from_fn(|| {
+        let said: String = heard.get_message().expect("a message").get_payload().expect("a text");
+        (said != "over").then_some(said)
+    });
+    let lines: Vec<_> = told.flat_map(|said| said.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    for name in ["r", "other"] {
+        let last = lines.iter().rfind(|line| line[1..] == *name);
+        assert_eq!(last, Some(&format!("f{name}")), "{lines:?}");
+    }
+}
+
 /// What a renewal writes does not depend on what stands on the session.
 #[test]
 fn a_renewal_writes_as_much_for_a_thousand_leases() {
@@ -200,13 +247,7 @@ fn changes_by_another_process_are_heard_of() {
     assert_eq!(block_on(changes.swap(granting("r", &holder), None)).expect("a grant"), SwapOutcome::Done);
     assert!(is_told(granted));
     let (ended, other) = (watch("r"), watch("other"));
-    let told = tenure_core::record::Transition {
-        session: Some(holder.id),
-        ..transition(Event::Ended, Instant::from_nanos(1))
-    };
-    let end = holder.ended(EndReason::Closed, Instant::from_nanos(9));
-    let swap = Swap { change: Change::Session(end), relies_on: None, transition: told };
-    assert_eq!(block_on(changes.swap(swap, Some(version))).expect("an end"), SwapOutcome::Done);
+    assert_eq!(block_on(changes.swap(session_end(&holder), Some(version))).expect("an end"), SwapOutcome::Done);
     assert!(is_told(ended));
     let mut other = other;
     let changed = std::pin::pin!(other.changed());

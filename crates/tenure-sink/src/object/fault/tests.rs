@@ -52,6 +52,12 @@ fn a_bucket_that_is_not_there_is_told_from_an_object() {
 
 #[test]
 fn without_credentials_the_variables_are_named() {
-    let said = refused(&generic("Error performing PUT http://169.254.169.254/latest/api/token in 5s"));
-    assert!(said.contains("AWS_ACCESS_KEY_ID"), "{said}");
+    for address in ["169.254.169.254/latest/api/token", "169.254.170.2/v2/credentials", "169.254.170.23/v1/credentials"]
+    {
+        let said = refused(&generic(&format!("Error performing PUT http://{address} in 5s")));
+        assert!(said.contains("AWS_ACCESS_KEY_ID"), "{said}");
+    }
+    // A store at an address of the same kind: it was called a refusal that no answer came to a put.
+    let reset = "Error performing PUT http://169.254.10.1:8333/bucket/manifests/x.json in 5s: connection reset";
+    assert!(matches!(Fault::of(&generic(reset), "p"), Fault::Unsure(_)));
 }

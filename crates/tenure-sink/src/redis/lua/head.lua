@@ -106,6 +106,16 @@ local function remember(operation, state, epoch, seal_no, digest, outcome)
   return redis.pcall('HSET', beside(KEYS[1], 'operations'), ARGV[1] .. '\n' .. operation, record)
 end
 
+-- Why a command is not for an effect; nothing when it is. After these the record would be written to another database, and the
+-- operation would be done again.
+local function misplaced(name)
+  if type(name) ~= 'string' then return nil end
+  local upper = string.upper(name)
+  if upper == 'SELECT' or upper == 'SWAPDB' then
+    return upper .. ' leads to another database, where nobody looks for the operation: open the sink there, or take MOVE or COPY'
+  end
+end
+
 -- Applies an effect: judges the token, looks for the operation, runs it, records it. ARGV[5] operation (empty: none),
 -- [6] digest, [7] outcome. `effect` returns an error or nil, what to say, and whether it may have written.
 local function apply(effect)

@@ -1,7 +1,8 @@
 -- One command, fenced: ARGV[8] its name, KEYS from the second on its keys, then ARGV from the ninth on. A command that fails
 -- has changed nothing.
 return apply(function()
-  local said
+  local said = misplaced(ARGV[8])
+  if said then return said end
   if #KEYS == 2 then
     said = redis.pcall(ARGV[8], KEYS[2], unpack(ARGV, 9))
   else

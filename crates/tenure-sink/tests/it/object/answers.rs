@@ -31,6 +31,26 @@ fn a_refusal_of_the_second_attempt_is_no_refusal_of_the_first() {
     assert_eq!(shop.put(&token(1), "late"), stale(&token(1), &token(2)));
 }
 
+/// The same, and then the look for it failed once: it was said that nothing was written and nothing would be, while the new
+/// content stood.
+#[test]
+fn a_refusal_that_cannot_be_looked_into_is_no_refusal() {
+    let (shop, wire) = Shop::wired();
+    let brief = shop.sink.clone().with_wait(Duration::from_millis(200));
+    shop.seal(&token(1));
+    // The first look is the write's own, the second one is for what became of it.
+    wire.plan("manifests", Trouble::Twice);
+    wire.blind([false, true]);
+    assert_eq!(shop.put(&token(1), "found after all"), written());
+    assert_eq!(shop.value().as_deref(), Some("found after all"));
+    wire.plan("manifests", Trouble::Twice);
+    wire.blind(std::iter::once(false).chain([true; 1000]));
+    let fate = sent(brief.write(&token(1)).put("value", "out of sight"));
+    assert!(matches!(fate, Ok(Fate::Unknown { .. })), "{fate:?}");
+    wire.see();
+    assert_eq!(shop.value().as_deref(), Some("out of sight"));
+}
+
 /// The same while somebody else's seal comes in between: the write stood, and the answer is that it stood.
 #[test]
 fn a_lost_answer_is_found_behind_another_s_change() {
@@ -117,16 +137,24 @@ fn what_arrives_behind_a_seal_is_refused() {
 }
 
 /// So many changes followed that the manifest does not name the lost one any more. With an operation its record tells; a bare
-/// write stays unknown, and is not called refused.
+/// write stays unknown. After a refusal that was one of the write itself, it was written a second time, over what had followed.
 #[test]
 fn what_is_too_long_ago_is_told_by_the_operation_alone() {
-    for order in [Some(operation("order-19", "paid")), None] {
+    let order = || Some(operation("order-19", "paid"));
+    for (order, is_refused, is_blind) in [
+        (order(), false, false),
+        (None, false, false),
+        (order(), true, false),
+        (None, true, false),
+        // Nor is it an error where the record cannot be looked for.
+        (order(), false, true),
+    ] {
         let (shop, wire) = Shop::wired();
         shop.seal(&token(1));
         let other = shop.another();
         let gate = Gate::closed();
         // The put is lost on its way back; the look for it waits until twenty others have come.
-        wire.plan("manifests", Trouble::LoseAnswer);
+        wire.plan("manifests", if is_refused { Trouble::Twice } else { Trouble::LoseAnswer });
         let follow = || {
             for n in 0..20 {
                 assert_eq!(other.put(&token(1), &format!("other {n}")), written());
@@ -141,10 +169,12 @@ fn what_is_too_long_ago_is_told_by_the_operation_alone() {
             let writer = scope.spawn(|| sent(write).unwrap());
             gate.wait();
             follow();
+            wire.blind(is_blind.then_some(true));
             gate.open();
             writer.join().unwrap()
         });
-        match (&order, fate) {
+        assert_eq!(shop.value().as_deref(), Some("other 19"));
+        match (order.filter(|_| !is_blind), fate) {
             (Some(order), Fate::Judged(Verdict::Replay(replayed))) => assert_eq!(replayed.outcome, order.outcome),
             (None, Fate::Unknown { .. }) => {}
             (_, other) => panic!("{other:?}"),

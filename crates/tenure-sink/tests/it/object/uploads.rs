@@ -1,9 +1,12 @@
 //! Content that is too long for one request.
 
+use super::wire::{Gate, Trouble};
 use super::{Shop, resource, sent, stale, written};
 use crate::token;
 use object_store::memory::InMemory;
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use tenure_core::fence::Rule;
 use tenure_servers::S3;
 use tenure_sink::conformance::answered;
@@ -64,4 +67,35 @@ fn an_upload_that_is_given_up_leaves_nothing() {
     let staged = answered(empty.finish()).unwrap();
     assert_eq!(sent(shop.sink.write(&token(1)).place("empty", staged)).unwrap(), written());
     assert_eq!(shop.value_of("empty").as_deref(), Some(""));
+}
+
+/// The first part was not sent, once because the store did not answer and once because the caller had given up waiting. The next
+/// piece was taken all the same, and so was the end: a name stood for eight MiB of sixteen, in the place of content that was good.
+#[test]
+fn an_upload_that_has_lost_a_part_comes_to_no_end() {
+    const PART: usize = 8 * 1024 * 1024;
+    let (shop, wire) = Shop::wired();
+    shop.seal(&token(1));
+    assert_eq!(shop.put(&token(1), "good"), written());
+    for is_dropped in [false, true] {
+        let mut upload = answered(shop.sink.upload(&token(1))).unwrap().unwrap();
+        let gate = Gate::closed();
+        if is_dropped {
+            wire.plan("objects", Trouble::Gate(Arc::clone(&gate)));
+            let mut writing = Box::pin(upload.write(vec![1; PART]));
+            assert!(writing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            gate.wait();
+            drop(writing);
+            gate.open();
+        } else {
+            wire.plan("objects", Trouble::LoseRequest);
+            let error = answered(upload.write(vec![1; PART])).unwrap_err();
+            assert!(error.is_transient(), "{error}");
+        }
+        let error = answered(upload.write(vec![2; PART])).unwrap_err();
+        assert!(error.to_string().contains("begin the upload anew"), "{error}");
+        let error = answered(upload.finish()).unwrap_err();
+        assert!(error.to_string().contains("begin the upload anew"), "{error}");
+    }
+    assert_eq!(shop.value().as_deref(), Some("good"));
 }

@@ -8,6 +8,7 @@ use object_store::{
     PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use sha2::{Digest as _, Sha256};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -76,6 +77,8 @@ pub(super) struct Wire {
     /// Where the next look at a manifest waits that follows on a lost put.
     reads: Mutex<Option<Arc<Gate>>>,
     has_lost: AtomicBool,
+    /// Which of the next looks at manifests fail.
+    blind: Mutex<VecDeque<bool>>,
     /// Whether versions are digests of the bodies, as on S3.
     is_hashed: bool,
     one_put: tokio::sync::Mutex<()>,
@@ -101,6 +104,7 @@ impl Wire {
             is_dark: AtomicBool::new(false),
             reads: Mutex::default(),
             has_lost: AtomicBool::new(false),
+            blind: Mutex::default(),
             is_hashed,
             one_put: tokio::sync::Mutex::default(),
             puts: AtomicU64::new(0),
@@ -134,6 +138,16 @@ impl Wire {
         *self.reads.lock().unwrap() = Some(gate);
     }
 
+    /// Which of the next looks at manifests fail. One that waits at a gate has begun already.
+    pub(super) fn blind(&self, looks: impl IntoIterator<Item = bool>) {
+        self.blind.lock().unwrap().extend(looks);
+    }
+
+    /// All looks succeed again.
+    pub(super) fn see(&self) {
+        self.blind.lock().unwrap().clear();
+    }
+
     /// How many puts and gets there were so far.
     pub(super) fn asked(&self) -> (u64, u64) {
         (self.puts.load(Ordering::SeqCst), self.gets.load(Ordering::SeqCst))
@@ -141,6 +155,12 @@ impl Wire {
 
     fn lit(&self) -> Result<()> {
         if self.is_dark.load(Ordering::SeqCst) { Err(broken()) } else { Ok(()) }
+    }
+
+    fn planned(&self, key: &Path) -> Option<Trouble> {
+        let mut plans = self.plans.lock().unwrap();
+        let at = plans.iter().position(|(part, _)| key.as_ref().contains(part))?;
+        Some(plans.remove(at).1)
     }
 
     async fn put_now(&self, key: &Path, body: PutPayload, options: PutOptions) -> Result<PutResult> {
@@ -191,12 +211,7 @@ impl ObjectStore for Wire {
         self.puts.fetch_add(1, Ordering::SeqCst);
         // As on a real wire, others come in between.
         tokio::task::yield_now().await;
-        let planned = {
-            let mut plans = self.plans.lock().unwrap();
-            let at = plans.iter().position(|(part, _)| key.as_ref().contains(part));
-            at.map(|at| plans.remove(at).1)
-        };
-        match planned {
+        match self.planned(key) {
             None => self.put_now(key, body, options).await,
             Some(Trouble::LoseRequest) => Err(broken()),
             Some(Trouble::LoseAnswer) => {
@@ -206,6 +221,7 @@ impl ObjectStore for Wire {
             }
             Some(Trouble::Twice) => {
                 let _ = self.put_now(key, body.clone(), options.clone()).await;
+                self.has_lost.store(true, Ordering::SeqCst);
                 self.put_now(key, body, options).await
             }
             Some(Trouble::Gate(gate)) => {
@@ -223,6 +239,11 @@ impl ObjectStore for Wire {
 
     async fn put_multipart_opts(&self, key: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         self.lit()?;
+        match self.planned(key) {
+            Some(Trouble::Gate(gate)) => gate.pass().await,
+            Some(_) => return Err(broken()),
+            None => {}
+        }
         self.inner.put_multipart_opts(key, options).await
     }
 
@@ -230,6 +251,9 @@ impl ObjectStore for Wire {
         self.lit()?;
         self.gets.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
+        if key.as_ref().contains("manifests") && self.blind.lock().unwrap().pop_front() == Some(true) {
+            return Err(broken());
+        }
         if key.as_ref().contains("manifests") && self.has_lost.swap(false, Ordering::SeqCst) {
             let gate = self.reads.lock().unwrap().take();
             if let Some(gate) = gate {

@@ -85,6 +85,38 @@ fn a_restart_forgets_nothing() {
     assert_eq!(after.write(&token(2), None, "early").unwrap(), Verdict::Unsealed);
 }
 
+/// With `synchronous_commit=off` a seal was answered before it was on the disk. The server died and came back in the same
+/// generation, with the row of before: the old holder was let in again, after a takeover that was announced. A forgetting and a
+/// reopening were lost in the same way.
+#[test]
+fn what_was_answered_outlives_a_crash_also_where_commits_do_not_wait() {
+    // Whoever does not wait for the log leaves it in memory, as long as nobody else writes it.
+    let server = Postgres::options()
+        .unsynced()
+        .synchronous_commit("off")
+        .conf("wal_writer_delay = 10s")
+        .conf("autovacuum = off");
+    let server = server.start();
+    let database = Database::at(server.url(), Rule::Sealed);
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let crashed = |work: &dyn Fn(&Database)| {
+        let database = database.anew();
+        generation(&database);
+        server.psql("checkpoint");
+        work(&database);
+        server.kill();
+        server.restart();
+    };
+    crashed(&|database| assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_)))));
+    assert_eq!(database.anew().write(&token(1), None, "late").unwrap().name(), "stale", "the seal is lost");
+    let before = generation(&database.anew());
+    crashed(&|database| drop(answered(database.sink.reopen()).unwrap()));
+    assert_ne!(generation(&database.anew()), before, "the reopening is lost");
+    crashed(&|database| drop(answered(database.sink.forget(&token(2).resource, token(2).epoch)).unwrap()));
+    let described = answered(database.anew().sink.describe(&token(2).resource)).unwrap();
+    assert_eq!((described.floor, described.row), (Some(token(2).epoch), None), "the forgetting is lost");
+}
+
 /// What the server cannot notice, an operator says.
 #[test]
 fn a_volume_that_was_put_back_needs_a_reopening() {
@@ -101,6 +133,34 @@ fn a_volume_that_was_put_back_needs_a_reopening() {
     assert_eq!(database.write(&token(1), None, "later").unwrap(), Verdict::Unsealed);
     assert!(matches!(seal(&database.sink, &token(2)), Ok(Sealing::Seal(_))));
     assert_eq!(database.write(&token(1), None, "later").unwrap().name(), "stale");
+}
+
+/// A copy of the database in the same cluster has the tables' own numbers. In the place of the original it let the holder in again
+/// that was there before the takeover.
+#[test]
+fn a_copy_that_took_the_database_s_place_admits_nothing_until_it_is_sealed() {
+    let server = Postgres::shared();
+    let database = Database::create(Rule::Sealed);
+    let name = database.url.rsplit('/').next().unwrap();
+    let alone = |sql: &str| {
+        let sessions =
+            format!("SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = '{name}'");
+        server.psql(&sessions);
+        server.psql(sql);
+    };
+    assert!(matches!(seal(&database.sink, &token(1)), Ok(Sealing::Seal(_))));
+    let before = generation(&database);
+    alone(&format!("CREATE DATABASE {name}_copy TEMPLATE {name}"));
+    let original = database.anew();
+    assert!(matches!(seal(&original.sink, &token(2)), Ok(Sealing::Seal(_))));
+    assert_eq!(original.write(&token(1), None, "late").unwrap().name(), "stale");
+    alone(&format!("DROP DATABASE {name}"));
+    server.psql(&format!("ALTER DATABASE {name}_copy RENAME TO {name}"));
+    let copy = database.anew();
+    assert_ne!(generation(&copy), before);
+    assert_eq!(copy.write(&token(1), None, "late").unwrap(), Verdict::Unsealed);
+    assert!(matches!(seal(&copy.sink, &token(2)), Ok(Sealing::Seal(_))));
+    assert_eq!(copy.write(&token(1), None, "late").unwrap().name(), "stale");
 }
 
 /// A dump carries the fence's rows, of a generation that is not the new tables'.
@@ -139,4 +199,22 @@ fn another_rule_or_another_version_is_refused() {
     database.run("INSERT INTO tenure.sink_migration VALUES (99, 'of the future')");
     let error = answered(open(Rule::Sealed).ready()).unwrap_err();
     assert!(matches!(error, SinkError::Schema { found: 99, known: 1, .. }), "{error}");
+}
+
+/// Where a crash of the machine takes a seal back, the generation stays.
+#[test]
+fn settings_with_which_a_seal_may_be_lost_are_told() {
+    let server = Postgres::options().unsynced().conf("full_page_writes = off").start();
+    let database = Database::at(server.url(), Rule::Sealed);
+    let told = || answered(database.sink.warnings()).unwrap();
+    let said = told();
+    assert!(
+        said.len() == 2 && said[0].starts_with("fsync=off") && said[1].starts_with("full_page_writes=off"),
+        "{said:?}"
+    );
+    for setting in ["fsync", "full_page_writes"] {
+        server.psql(&format!("alter system set {setting} = on"));
+    }
+    server.psql("select pg_reload_conf()");
+    tenure_servers::eventually("the settings are in force", || told().is_empty().then_some(()));
 }

@@ -269,8 +269,15 @@ fn a_first_seal_is_missed_by_no_forgetting_and_no_reopening() {
                 let mut sealer = connect(&database.url).await;
                 let sealing = sealed_in(&mut sealer, &token(1)).await;
                 let sql = format!("SELECT tenure.{call}");
-                let (done, sealed) = tokio::join!(tx.batch_execute(&sql), sealing.commit());
-                sealed.unwrap();
+                let committed = async {
+                    // With a snapshot it is refused at once, and waits for nobody.
+                    if matches!(level, IsolationLevel::ReadCommitted) {
+                        somebody_waits_for(&database, if call.starts_with("forget") { "advisory" } else { "relation" })
+                            .await;
+                    }
+                    sealing.commit().await.unwrap();
+                };
+                let (done, ()) = tokio::join!(tx.batch_execute(&sql), committed);
                 done?;
                 tx.commit().await
             });

@@ -142,6 +142,25 @@ fn what_was_admitted_in_another_transaction_counts_for_nothing() {
     ));
 }
 
+/// A mark was read, the check was rolled back, and its locks with it; then the mark was set by hand. A newer seal passed, and
+/// the write as well.
+#[test]
+fn a_mark_counts_for_nothing_after_another_seal() {
+    let shop = Shop::usual();
+    let (mut client, runtime) = (shop.0.connect(), &shop.0.runtime);
+    let tx = runtime.block_on(client.transaction()).unwrap();
+    runtime.block_on(async {
+        tx.batch_execute(&format!("SAVEPOINT s; SELECT FROM tenure.admit('a', 1, '{GRANT}')")).await.unwrap();
+        let mark: String = tx.query_one("SELECT current_setting('tenure.admitted')", &[]).await.unwrap().get(0);
+        tx.batch_execute("ROLLBACK TO s").await.unwrap();
+        tx.execute("SELECT set_config('tenure.admitted', $1, true)", &[&mark]).await.unwrap();
+    });
+    let next = Token { epoch: Epoch::FIRST.next().unwrap(), ..of("a") };
+    assert!(matches!(seal(&shop.0.sink, &next), Ok(Sealing::Seal(_))), "something held it off");
+    let written = runtime.block_on(tx.batch_execute("UPDATE document SET n = 5 WHERE tenant = 'a'"));
+    assert!(written.as_ref().is_err_and(|error| format!("{error:?}").contains("is protected")), "{written:?}");
+}
+
 #[test]
 fn a_late_writer_is_refused_and_learns_who_holds_it() {
     let shop = Shop::usual();
@@ -342,6 +361,53 @@ fn protection_is_taken_away_with_a_reason() {
     shop.done("SELECT tenure.protect('document', 'n')");
     let said = shop.psql("SELECT tenure.protect('document', 'tenant')").unwrap_err();
     assert!(said.contains("is protected already, by the column n"), "{said}");
+}
+
+/// `protect` once more said that it was done, while a trigger that was gone, switched off, or there in name alone stayed so.
+#[test]
+fn protecting_once_more_mends_what_was_taken_away() {
+    let shop = Shop::create(
+        "CREATE TABLE document (tenant text, n int) PARTITION BY LIST (tenant); \
+         CREATE TABLE of_a PARTITION OF document FOR VALUES IN ('a'); \
+         CREATE TABLE of_b PARTITION OF document FOR VALUES IN ('b')",
+        "SELECT tenure.protect('document', 'tenant')",
+    );
+    shop.done("CREATE FUNCTION lets_in() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$");
+    let guard = shop.done("SELECT guard FROM tenure.sink_protected");
+    let instead = |name: &str, when: &str, function: &str| {
+        format!(
+            "DROP TRIGGER {name} ON document; CREATE TRIGGER {name} BEFORE {when} EXECUTE FUNCTION {function}(); \
+             ALTER TABLE document ENABLE ALWAYS TRIGGER {name}"
+        )
+    };
+    let (row, all) = ("INSERT OR UPDATE OR DELETE ON document FOR EACH ROW", "TRUNCATE ON document");
+    for harm in [
+        "DROP TRIGGER zz_tenure_guard ON document",
+        "DROP TRIGGER zz_tenure_guard_truncate ON of_a",
+        "ALTER TABLE document DISABLE TRIGGER zz_tenure_guard",
+        "ALTER TABLE of_a DISABLE TRIGGER ALL",
+        "ALTER TABLE document DISABLE TRIGGER zz_tenure_guard_truncate",
+        // No longer where session_replication_role is replica.
+        "ALTER TABLE document ENABLE TRIGGER zz_tenure_guard",
+        "ALTER TABLE of_b ENABLE REPLICA TRIGGER zz_tenure_guard",
+        &instead("zz_tenure_guard", row, "lets_in"),
+        &instead("zz_tenure_guard", "INSERT ON document FOR EACH ROW", &format!("tenure.{guard}")),
+        &instead("zz_tenure_guard", &format!("{row} WHEN (pg_trigger_depth() > 9)"), &format!("tenure.{guard}")),
+        &instead("zz_tenure_guard_truncate", all, "lets_in"),
+        &format!("DROP FUNCTION tenure.{guard}() CASCADE"),
+    ] {
+        shop.done(harm);
+        assert_eq!(shop.done("SELECT whole FROM tenure.protected()"), "f", "{harm}");
+        shop.done("SELECT tenure.protect('document', 'tenant')");
+        assert_eq!(shop.done("SELECT whole FROM tenure.protected()"), "t", "{harm}");
+        for setting in ["origin", "replica"] {
+            for sql in ["UPDATE document SET n = 5", "UPDATE of_a SET n = 5", "TRUNCATE of_a", "TRUNCATE document"] {
+                let sql = format!("SET session_replication_role = {setting}; {sql}");
+                shop.refused(&format!("{harm}; {sql}"), shop.psql(&sql), "");
+            }
+        }
+    }
+    shop.held("UPDATE document SET n = 5 WHERE tenant = 'a'").unwrap();
 }
 
 #[test]

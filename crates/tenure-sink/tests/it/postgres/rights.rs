@@ -233,3 +233,67 @@ fn an_owner_of_a_table_protects_it() {
     assert!(said.contains("must be owner") || said.contains("permission denied"), "{said}");
     assert_eq!(psql(&url, "SELECT tenure.unprotect('theirs.t', 'done')").as_deref(), Ok("t"));
 }
+
+/// The guard runs as the sink's owner, and wrote the column as text by a cast. Of an enum that cast may be a function of its
+/// owner's: one INSERT by a role that could only write and protect read the grants and put the fence back from epoch 5 to 1.
+/// Nobody's code runs in a guard, whether it is the guard of one's own table or another's, set on a table by hand.
+#[test]
+fn no_code_of_a_table_s_owner_runs_as_the_sink_s() {
+    let roles = Roles::create(&["write", "protect"]);
+    let (url, role, grant) = (roles.url(), &roles.role, token(1).grant);
+    roles
+        .database
+        .run(&format!("CREATE SCHEMA theirs AUTHORIZATION {role}; SELECT tenure.protect('shop', 'resource')"));
+    let guard = psql(&roles.database.url, "SELECT guard FROM tenure.sink_protected").unwrap();
+    let made = format!(
+        "CREATE TYPE theirs.mood AS ENUM ('r', 'fine'); CREATE TYPE theirs.pair AS (mood theirs.mood); \
+         CREATE TABLE theirs.seen (who text); GRANT ALL ON SCHEMA theirs TO PUBLIC; GRANT ALL ON theirs.seen TO PUBLIC; \
+         CREATE FUNCTION theirs.evil(theirs.mood) RETURNS text LANGUAGE plpgsql AS $$ BEGIN \
+         INSERT INTO theirs.seen VALUES (current_user); RETURN 'r'; END $$; \
+         CREATE FUNCTION theirs.evil(theirs.pair) RETURNS text LANGUAGE sql AS 'SELECT theirs.evil($1.mood)'; \
+         CREATE CAST (theirs.mood AS text) WITH FUNCTION theirs.evil(theirs.mood); \
+         CREATE CAST (theirs.pair AS text) WITH FUNCTION theirs.evil(theirs.pair); \
+         CREATE TABLE theirs.own (m theirs.mood); SELECT tenure.protect('theirs.own', 'm'); \
+         CREATE TABLE theirs.borrowed (resource theirs.pair); \
+         CREATE TRIGGER t BEFORE INSERT ON theirs.borrowed FOR EACH ROW EXECUTE FUNCTION tenure.{guard}(); \
+         CREATE TABLE theirs.forced (p theirs.pair)"
+    );
+    psql(&url, &made).unwrap();
+    let forced = psql(&url, "SELECT tenure.sink_make_guard('theirs.forced', 'p', '', '')").unwrap();
+    psql(
+        &url,
+        &format!("CREATE TRIGGER t BEFORE INSERT ON theirs.forced FOR EACH ROW EXECUTE FUNCTION tenure.{forced}()"),
+    )
+    .unwrap();
+    for (table, value) in [("own", "'fine'"), ("borrowed", "ROW('fine')"), ("forced", "ROW('fine')")] {
+        // The cast says 'r', which is admitted; the value is another.
+        let sql = format!("SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO theirs.{table} VALUES ({value})");
+        let said = psql(&url, &sql).expect_err(&sql);
+        assert!(said.contains("is protected"), "{sql}: {said}");
+    }
+    psql(&url, &format!("SELECT FROM tenure.admit('r', 1, '{grant}'); INSERT INTO theirs.own VALUES ('r')")).unwrap();
+    assert_eq!(psql(&url, "SELECT DISTINCT who FROM theirs.seen").as_deref(), Ok(""), "it ran as somebody else");
+    // An enum that holds no resource's name is refused like any other.
+    let said = psql(&url, "INSERT INTO theirs.own VALUES (NULL)").unwrap_err();
+    assert!(said.contains("which is NULL"), "{said}");
+}
+
+/// `sink_keep` and `sink_drop_guard` run as the sink's owner, and dropped the function that they were told to.
+#[test]
+fn an_owner_of_a_table_takes_nothing_of_the_sink_away() {
+    let roles = Roles::create(&["write", "protect"]);
+    let (url, role) = (roles.url(), &roles.role);
+    roles
+        .database
+        .run(&format!("CREATE SCHEMA theirs AUTHORIZATION {role}; SELECT tenure.protect('shop', 'resource')"));
+    let guard = psql(&roles.database.url, "SELECT guard FROM tenure.sink_protected").unwrap();
+    psql(&url, "CREATE TABLE theirs.t (r text)").unwrap();
+    for named in ["sink_server", &guard] {
+        let sql = format!(
+            "SELECT tenure.sink_keep('theirs.t', 'r', '%s', '{named}'), tenure.sink_drop_guard('theirs.t', 'gone')"
+        );
+        let said = psql(&url, &sql).expect_err(&sql);
+        assert!(said.contains("is not guarded by"), "{sql}: {said}");
+    }
+    assert!(matches!(seal(&roles.database.sink, &token(2)), Ok(Sealing::Seal(_))));
+}

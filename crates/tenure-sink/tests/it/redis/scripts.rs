@@ -132,6 +132,78 @@ fn what_was_undone_by_hand_may_run_again() {
     assert_eq!(mend.send_blocking(&mut connection).unwrap().unwrap(), Mended::Was(Trace::Absent));
 }
 
+/// An operation was recorded in the database where its script had gone, and not where its repetition looked: it was done twice,
+/// and answered `written` each time.
+#[test]
+fn a_script_does_not_go_to_another_database() {
+    let server = Redis::start();
+    let shop = Shop::on(&server);
+    shop.seal(&token(1));
+    let mut connection = open(&server);
+    for (number, leaves) in [
+        "redis.call('SELECT', 1)",
+        "redis.call('SeLeCt', '1')",
+        "local said = redis.pcall('SELECT', 1) if said.err then error(said.err) end",
+        "redis.call('SWAPDB', 0, 1)",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let order = operation(&format!("order-{number}"), "x");
+        let script = RedisScript::new(&format!("{leaves} redis.call('INCR', KEYS[1])"));
+        let write = shop.fence().apply::<_, &str>(&token(1), &script, [shop.key("stock")], []).once(&order);
+        for _ in 0..2 {
+            let why = refused(write.send_blocking(&mut connection));
+            assert!(why.contains("another database"), "{leaves}: {why}");
+        }
+        let trace = shop.fence().lookup(&token(1), &order.id).send_blocking(&mut connection).unwrap().unwrap();
+        assert_eq!(trace, Trace::Absent, "{leaves}");
+    }
+    // What was done before it stands, and is recorded as what it is.
+    let order = operation("half", "x");
+    let script =
+        RedisScript::new("redis.call('INCR', KEYS[1]) redis.call('SELECT', 1) redis.call('SET', 'elsewhere', 1)");
+    let write = shop.fence().apply::<_, &str>(&token(1), &script, [shop.key("stock")], []).once(&order);
+    for _ in 0..2 {
+        let broken = write.send_blocking(&mut connection).unwrap();
+        assert!(matches!(&broken, Fate::Broken(broken) if broken.why.contains("another database")), "{broken:?}");
+    }
+    assert_eq!(server.cli(&["get", &shop.key("stock")]), "1");
+    for (name, args) in [("SELECT", &["1"][..]), ("select", &["1"]), ("SWAPDB", &["0", "1"])] {
+        let write = shop.fence().command::<&str, _>(&token(1), name, [], args).once(&operation(name, "x"));
+        let why = refused(write.send_blocking(&mut connection));
+        assert!(why.contains("another database"), "{name}: {why}");
+    }
+    assert_eq!(server.cli(&["-n", "1", "dbsize"]), "0");
+}
+
+/// Lua writes a number of more than fourteen digits as 1.7645e+15, and that was the outcome for good.
+#[test]
+fn a_number_that_a_script_returns_keeps_its_digits() {
+    let server = Redis::start();
+    let shop = Shop::on(&server);
+    shop.seal(&token(1));
+    let mut connection = open(&server);
+    for (number, said) in [
+        ("1764500000000007", "1764500000000007"),
+        ("-9007199254740991", "-9007199254740991"),
+        ("1000000000000000000", "1000000000000000000"),
+        ("-0", "0"),
+        ("0.1", "0.1"),
+        ("0.12345678901234567", "0.12345678901234566"),
+        ("1e300", "1e+300"),
+        ("1 / 0", "inf"),
+    ] {
+        let order = operation(&format!("order {number}"), "x");
+        let script = RedisScript::new(&format!("redis.call('SET', KEYS[1], '1') return {number}"));
+        let write = shop.fence().apply::<_, &str>(&token(1), &script, [shop.key("value")], []).once(&order);
+        let first = write.send_blocking(&mut connection).unwrap();
+        assert_eq!(first, Fate::Judged { verdict: Verdict::Written, said: Some(outcome(said)) });
+        let replayed = Replayed { epoch: token(1).epoch, outcome: outcome(said) };
+        assert_eq!(write.send_blocking(&mut connection).unwrap(), judged(Verdict::Replay(replayed)));
+    }
+}
+
 /// A refusal before the first write leaves nothing, however it is said.
 #[test]
 fn a_script_that_refuses_before_it_writes_leaves_nothing() {

@@ -131,7 +131,13 @@ local function judge(at)
     if kind == 's' or state == '-' then
       local id = sub(field, 3)
       local stand = call('ZRANGEBYLEX', p .. 'held', '[' .. id .. ' ', '(' .. id .. '!', 'LIMIT', 0, 101)
-      for n = 1, math.min(#stand, 100) do told[#told + 1] = 'f' .. sub(stand[n], 34) end
+      for n = 1, math.min(#stand, 100) do
+        if held[stand[n]] == nil then told[#told + 1] = 'f' .. sub(stand[n], 34) end
+      end
+      -- What was granted by this batch is in no list yet, and what it took away still is.
+      for member, is_put in pairs(held) do
+        if is_put and sub(member, 1, 32) == id then told[#told + 1] = 'f' .. sub(member, 34) end
+      end
       if #stand > 100 then told[#told + 1] = '*' end
     end
   end

@@ -120,7 +120,7 @@ fn after_a_restore_progress_returns_by_what_the_sinks_show() {
 
 #[test]
 fn two_restores_are_closed_by_grant_ids() {
-    holds("two unnoticed restores", Takeover { restores: 2, ..restored(1, 3) }, 97_299);
+    holds("two unnoticed restores", Takeover { restores: 2, ..restored(1, 3) }, 97_355);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn held(grants: usize) -> Takeover {
 
 #[test]
 fn h1_no_check_passes_once_its_grant_is_over() {
-    holds("held", held(2), 15_304);
+    holds("held", held(2), 14_768);
     is_never_stuck("held", &held(2), 1);
 }
 
