@@ -29,6 +29,7 @@ fn a_command_starts_without_a_receiver_that_is_excused_and_every_verb_says_so() 
         "Announced without copy, by the holder's policy",
         "1/2, 1 excused",
         "without copy",
+        "the receiver copy was never sealed by this run",
     ]);
     assert_eq!(account(&said)["excused"], json!(["copy"]));
     assert!(said.out.lines().any(|line| line.starts_with("copy") && line.contains("excused")), "{}", said.out);
@@ -38,7 +39,8 @@ fn a_command_starts_without_a_receiver_that_is_excused_and_every_verb_says_so() 
         shown["receivers"].as_array().unwrap().iter().map(|of| (&of["id"], &of["sealed"], &of["excused"])).collect();
     let (yes, no) = (json!(true), json!(false));
     assert_eq!(receivers, [(&json!("copy"), &no, &yes), (&json!("main"), &yes, &no)]);
-    // The excuse was the grant's, which is given up.
+    // The excuse was the grant's, which is given up; that it was never sealed stays in the history.
+    site.tenure(&["history", "r"]).ended(0).with(&["never sealed: copy"]);
     let after = site.tenure(&["show", "r", "--json"]).ended(0).whole_json();
     assert_eq!(after["receivers"][0]["excused"], no);
 }
