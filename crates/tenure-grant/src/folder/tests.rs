@@ -182,7 +182,7 @@ fn what_a_killed_change_has_left_aside_is_removed_by_the_next_one() {
     let left = aside(".keys.json.0123456789abcdef", 3_600);
     // One that is under way, and what is not of this program.
     let under_way = aside(".keys.json.0123456789abcde0", 5);
-    let others = [".keys.json.backup", "keys.json.0123456789abcdef", ".keys.json.0123456789abcdefg"];
+    let others = [".keys.json.backup", ".keys.json.0123", "keys.json.0123456789abcdef", ".keys.json.0123456789abcdefg"];
     let others = others.map(|name| aside(name, 3_600));
     keys.folder().rotate().unwrap();
     assert!(!left.exists(), "secrets that nothing uses");
