@@ -169,6 +169,25 @@ fn what_the_receivers_own_store_has_not_answered_is_not_called_undone() {
 }
 
 #[test]
+fn a_page_says_whether_there_are_more() {
+    let alone = Alone::new();
+    for name in ["a", "b", "c"] {
+        let token =
+            Token { resource: ResourceName::new(name).unwrap(), epoch: Epoch::FIRST, grant: GrantId::from_bits(7) };
+        assert!(matches!(crate::seal(&alone.sink, &token), Ok(Sealing::Seal(_))));
+    }
+    let page = |after: Option<&str>, limit: usize| {
+        let body = serde_json::json!({ "after": after, "limit": limit }).to_string();
+        let (status, body) = alone.post("/rows", &[("authorization", b"Bearer secret")], body.into_bytes());
+        let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+        (status, answer["rows"].as_array().unwrap().len(), answer["more"].as_bool())
+    };
+    assert_eq!(page(None, 2), (200, 2, Some(true)));
+    assert_eq!(page(Some("b"), 2), (200, 1, Some(false)));
+    assert_eq!(page(None, 10), (200, 3, Some(false)));
+}
+
+#[test]
 fn a_path_that_wants_another_method_says_which() {
     let alone = Alone::new();
     let ask = |method: &str, path: &str| {
