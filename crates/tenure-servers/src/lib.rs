@@ -1,4 +1,5 @@
-//! Real servers for tests and benches: PostgreSQL, Redis with Sentinel, etcd, PgBouncer, S3, and a proxy that loses answers.
+//! Real servers for tests and benches: PostgreSQL, Redis with Sentinel, etcd, PgBouncer, S3, Chroma, and a proxy that loses
+//! answers.
 //!
 //! ```no_run
 //! use tenure_servers::{Postgres, Redis};
@@ -20,6 +21,7 @@
 //! [`PATIENCE`], and the message holds the end of the server's log.
 #![expect(clippy::panic, reason = "made for tests, and a test that has no server has failed")]
 
+mod chroma;
 pub mod etcd;
 mod folder;
 mod http;
@@ -39,6 +41,7 @@ mod snapshot;
 mod tls;
 mod tree;
 
+pub use chroma::Chroma;
 pub use etcd::Etcd;
 pub use island::Island;
 pub use patience::{PATIENCE, eventually, within};

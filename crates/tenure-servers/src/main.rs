@@ -3,12 +3,14 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use tenure_servers::{Etcd, PgBouncer, Postgres, Redis, S3};
+use tenure_servers::{Chroma, Etcd, PgBouncer, Postgres, Redis, S3};
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
     match name.as_str() {
         "postgres" => serve(&Postgres::shared().url()),
+        "pgvector" => serve(&Postgres::shared_with_vectors().url()),
+        "chroma" => serve(&Chroma::shared().url()),
         "pgbouncer" => serve(&PgBouncer::start(Postgres::shared()).url()),
         "redis" => serve(&Redis::shared().url()),
         "etcd" => serve(&Etcd::shared().url()),
@@ -21,7 +23,9 @@ fn main() -> ExitCode {
             serve(&format!("s3://{}/first?endpoint={}", s3.bucket(), s3.endpoint()));
         }
         _ => {
-            eprintln!("Which server? postgres, pgbouncer, redis, etcd, etcd-cluster or s3. It ends with Ctrl-D.");
+            eprintln!(
+                "Which server? postgres, pgvector, pgbouncer, redis, etcd, etcd-cluster, s3 or chroma. It ends with Ctrl-D."
+            );
             return ExitCode::from(2);
         }
     }

@@ -1,5 +1,6 @@
 //! PostgreSQL: a primary, its standbys, and its data folder put back.
 
+mod build;
 mod options;
 mod template;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use build::Build;
 pub use options::PostgresOptions;
 
 use crate::folder::Folder;
@@ -25,6 +27,7 @@ use crate::tls::Certificates;
 /// A PostgreSQL server with a system identifier of its own. Its user is `postgres`, without a password.
 #[derive(Debug)]
 pub struct Postgres {
+    build: Build,
     process: Process,
     port: u16,
     /// Of a standby: what the log comes through.
@@ -54,15 +57,22 @@ impl Postgres {
         SHARED.get_or_init(|| Self::options().unsynced().conf("max_connections = 300").start())
     }
 
-    fn run(folder: Folder, port: u16, link: Option<Proxy>) -> Result<Self, String> {
+    /// The same with pgvector: one server for all tests of this process that need it.
+    #[must_use]
+    pub fn shared_with_vectors() -> &'static Self {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(|| Self::options().vectors().unsynced().conf("max_connections = 300").start())
+    }
+
+    fn run(build: Build, folder: Folder, port: u16, link: Option<Proxy>) -> Result<Self, String> {
         let recipe = Recipe {
-            program: postgres("postgres"),
+            program: build.program("postgres"),
             args: vec!["-D".into(), folder.at("data").into(), "-p".into(), port.to_string().into()],
             dir: folder.path().to_owned(),
             account: folder.account(),
         };
         let process = Process::start(recipe, |_| ready(port, &folder))?;
-        Ok(Self { process, port, link, databases: AtomicU32::new(0), folder })
+        Ok(Self { build, process, port, link, databases: AtomicU32::new(0), folder })
     }
 
     /// The address of its database `postgres`.
@@ -137,12 +147,12 @@ impl Postgres {
         on_free_ports("a standby", |[port]| {
             let folder = Folder::new("standby", self.folder.account());
             let link = Proxy::to(self.port);
-            let mut command = tool(&postgres("pg_basebackup"), folder.account());
+            let mut command = tool(&self.build.program("pg_basebackup"), folder.account());
             let connection = format!("host=127.0.0.1 port={} user=postgres application_name={port}", link.port());
             command.args(["-d", &connection, "--checkpoint=fast", "--write-recovery-conf", "--no-sync", "-D"]);
             command.arg(folder.at("data"));
             ask(command, PATIENCE).result().unwrap_or_else(|said| panic!("pg_basebackup failed:\n{said}"));
-            let standby = Self::run(folder, port, Some(link))?;
+            let standby = Self::run(self.build, folder, port, Some(link))?;
             let streams =
                 format!("select 1 from pg_stat_replication where application_name = '{port}' and state = 'streaming'");
             eventually("the standby streams", || (self.psql(&streams) == "1").then_some(()));

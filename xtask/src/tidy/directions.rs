@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tenure", &["tenure-core", "tenure-authority", "tenure-grant", "tenure-sink", "tenure-wire", "tenure-servers"]),
     ("tenure-lab", &["tenure-core", "tenure-authority", "tenure-sink", "tenure-wire", "tenure"]),
     ("tenure-cli", &["tenure", "tenure-lab", "tenure-servers"]),
-    ("apps/", &["tenure", "tenure-lab"]),
+    ("apps/", &["tenure", "tenure-lab", "tenure-servers"]),
     ("xtask", &[]),
 ];
 

@@ -1,5 +1,6 @@
 //! How a PostgreSQL server is to be.
 
+use super::build::Build;
 use super::{Postgres, template};
 use crate::folder::Folder;
 use crate::installed::Account;
@@ -25,11 +26,12 @@ wal_retrieve_retry_interval = 100ms
 pub struct PostgresOptions {
     lines: String,
     tls: bool,
+    build: Build,
 }
 
 impl PostgresOptions {
     pub(super) fn new() -> Self {
-        Self { lines: LINES.to_owned(), tls: false }
+        Self { lines: LINES.to_owned(), tls: false, build: Build::Debian }
     }
 
     /// A line of `postgresql.conf`, such as `max_connections = 20`. The last one of a name counts.
@@ -57,12 +59,18 @@ impl PostgresOptions {
         self
     }
 
+    /// Takes a newer PostgreSQL, to which pgvector can be added: `create extension vector`.
+    pub fn vectors(mut self) -> Self {
+        self.build = Build::Vectors;
+        self
+    }
+
     /// Starts it.
     #[must_use]
     pub fn start(&self) -> Postgres {
         on_free_ports("PostgreSQL", |[port]| {
             let folder = Folder::new("postgres", Account::postgres());
-            template::fill(&folder);
+            template::fill(self.build, &folder);
             let mut lines = self.lines.clone();
             if self.tls {
                 lines.push_str(&certify(&folder));
@@ -70,7 +78,7 @@ impl PostgresOptions {
             let path = folder.at("data/postgresql.conf");
             let text = std::fs::read_to_string(&path).expect("initdb wrote it") + &lines;
             std::fs::write(&path, text).expect("the data folder can be written");
-            Postgres::run(folder, port, None)
+            Postgres::run(self.build, folder, port, None)
         })
     }
 }

@@ -3,8 +3,9 @@
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 
+use super::build::Build;
 use crate::folder::{Folder, copy};
-use crate::installed::{Account, postgres};
+use crate::installed::Account;
 use crate::patience::PATIENCE;
 use crate::process::{ask, tool};
 
@@ -12,22 +13,27 @@ use crate::process::{ask, tool};
 const IDENTIFIER: std::ops::Range<usize> = 0..8;
 
 /// Gives a server its data folder, with a system identifier that no other has.
-pub(super) fn fill(folder: &Folder) {
-    static TEMPLATE: OnceLock<Folder> = OnceLock::new();
-    copy(&TEMPLATE.get_or_init(make).at("data"), &folder.at("data"));
+pub(super) fn fill(build: Build, folder: &Folder) {
+    static DEBIAN: OnceLock<Folder> = OnceLock::new();
+    static VECTORS: OnceLock<Folder> = OnceLock::new();
+    let template = match build {
+        Build::Debian => &DEBIAN,
+        Build::Vectors => &VECTORS,
+    };
+    copy(&template.get_or_init(|| make(build)).at("data"), &folder.at("data"));
     let path = folder.at("data/global/pg_control");
     let mut control = std::fs::read(&path).expect("initdb wrote it");
     identify(&mut control);
     std::fs::write(&path, control).expect("the data folder can be written");
     // The log names the identifier too: this begins a new one.
-    let mut command = tool(&postgres("pg_resetwal"), folder.account());
+    let mut command = tool(&build.program("pg_resetwal"), folder.account());
     command.arg("-f").arg(folder.at("data"));
     ask(command, PATIENCE).result().unwrap_or_else(|said| panic!("pg_resetwal failed:\n{said}"));
 }
 
-fn make() -> Folder {
+fn make(build: Build) -> Folder {
     let folder = Folder::new("template", Account::postgres());
-    let mut command = tool(&postgres("initdb"), folder.account());
+    let mut command = tool(&build.program("initdb"), folder.account());
     command.args(["--auth=trust", "--username=postgres", "--locale=C", "--encoding=UTF8", "--no-sync", "-D"]);
     command.arg(folder.at("data"));
     ask(command, PATIENCE).result().unwrap_or_else(|said| panic!("initdb failed:\n{said}"));

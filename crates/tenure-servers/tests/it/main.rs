@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
 
+mod chroma;
 mod etcd;
 mod left_behind;
 mod postgres;

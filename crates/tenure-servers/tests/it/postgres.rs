@@ -91,3 +91,12 @@ fn a_pooler_leads_to_every_database_of_its_server() {
     pooler.restart();
     assert_eq!(psql(&pooler.url_of(&database), "select count(*) from t").unwrap(), "1");
 }
+
+#[test]
+fn one_with_vectors_is_asked_for_and_has_standbys_too() {
+    let server = Postgres::options().vectors().unsynced().start();
+    assert_eq!(server.psql("create extension vector; select '[1,0]'::vector <=> '[0,1]'::vector"), "1");
+    let standby = server.standby();
+    server.wait_for(&standby);
+    assert_eq!(standby.psql("select extname from pg_extension where extname = 'vector'"), "vector");
+}

@@ -1,0 +1,51 @@
+use super::*;
+
+fn cosine(one: &str, other: &str) -> f32 {
+    vector(one).0.iter().zip(vector(other).0).map(|(one, other)| one * other).sum()
+}
+
+#[test]
+fn the_same_words_are_near_and_others_are_not() {
+    let question = "how to rotate access keys";
+    let near = cosine(question, "Rotate the access keys of a user every ninety days.");
+    let far = cosine(question, "The balloon rises when the air in it is warm.");
+    assert!(near > far + 0.2, "{near} and {far}");
+}
+
+#[test]
+fn the_order_of_words_counts() {
+    let straight = cosine("delete bucket policy", "delete bucket policy");
+    let turned = cosine("delete bucket policy", "policy bucket delete");
+    assert!((straight - 1.0).abs() < 1e-6, "{straight}");
+    assert!(turned < 0.99 && turned > 0.5, "{turned}");
+}
+
+#[test]
+fn every_text_has_a_vector_of_length_one() {
+    for text in ["", " \n", "...", "a", "词语", "İstanbul", "\u{0}\u{fffd}", &"word ".repeat(10_000)] {
+        let (vector, _) = vector(text);
+        let length: f32 = vector.iter().map(|number| number * number).sum();
+        assert!((length - 1.0).abs() < 1e-5, "{text:.20?} has {length}");
+    }
+}
+
+/// Vectors are kept under the model's name. If this fails, the algorithm has changed: give it a new name.
+#[test]
+fn the_vector_of_a_text_stays_the_same() {
+    let (vector, words) = vector("Leases with epochs: the right to write, 写入资格.");
+    let places: Vec<String> = (0..DIMENSIONS)
+        .filter(|place| vector[*place] != 0.0)
+        .map(|place| format!("{place}:{:.3}", vector[place]))
+        .collect();
+    assert_eq!(words, 11);
+    assert_eq!(places.join(" "), "");
+}
+
+#[tokio::test]
+async fn what_was_asked_is_counted() {
+    let model = Words::default();
+    let texts = ["one two".to_owned(), "three".to_owned()];
+    let vectors = model.embed(&texts).await.unwrap();
+    assert_eq!(vectors, [vector("one two").0, vector("three").0]);
+    assert_eq!(model.spent(), Spent { calls: 1, texts: 2, tokens: 3 });
+}

@@ -1,0 +1,128 @@
+//! An index in a place of its own, and what the clauses do with it.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
+use tenure::sink::Sink;
+use tenure::{Epoch, GrantId, OperationId, Token};
+use vector_sync::chunk::Chunk;
+use vector_sync::index::{Entry, Index, Switch, Switched, Why, connect};
+use vector_sync::manifest::{Making, Manifest, Sum, Sums};
+use vector_sync::tenant::Tenant;
+
+/// The length of the vectors.
+pub(crate) const DIMENSIONS: u32 = 8;
+
+/// An index in a place of its own.
+pub(crate) struct World {
+    url: String,
+    folder: TempDir,
+}
+
+impl World {
+    pub(crate) fn sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        Self { url: format!("sqlite:{}/index", folder.path().display()), folder }
+    }
+
+    /// A handle that shares nothing in memory with others.
+    pub(crate) fn open(&self) -> Box<dyn Index> {
+        connect(&self.url).unwrap()
+    }
+}
+
+/// A tenant that no other test has.
+pub(crate) fn tenant() -> Tenant {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("t{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).parse().unwrap()
+}
+
+/// Takes the tenant over: seals the token of an epoch.
+pub(crate) async fn seal(index: &dyn Index, tenant: &Tenant, epoch: u64) -> Token {
+    let sink = index.sink(tenant).await.unwrap();
+    let token = token(tenant, epoch);
+    let generation = sink.describe(&token.resource).await.unwrap().generation;
+    let sealing = sink.seal(&token, &generation, &BTreeSet::new()).await.unwrap();
+    assert!(matches!(sealing, tenure::core::fence::Sealing::Seal(_)), "{sealing:?}");
+    token
+}
+
+/// A token that was not sealed.
+pub(crate) fn token(tenant: &Tenant, epoch: u64) -> Token {
+    let grant = GrantId::from_bits(u128::from(epoch) * 1000 + 7);
+    Token { resource: tenant.resource(), epoch: Epoch::new(epoch).unwrap(), grant }
+}
+
+/// What generations are made of.
+pub(crate) fn making(snapshot: &str) -> Making {
+    Making {
+        model: "words@1".to_owned(),
+        dimensions: DIMENSIONS,
+        chunker: "lines-1".to_owned(),
+        snapshot: Sum::of(&[snapshot.as_bytes()]),
+    }
+}
+
+/// A chunk whose vector points along one axis, with a little of the next.
+pub(crate) fn entry(document: &str, number: u32, text: &str, axis: usize) -> Entry {
+    let chunk =
+        Chunk { document: document.to_owned(), number, heading: format!("About {document}"), text: text.to_owned() };
+    let key = chunk.key("words@1");
+    Entry { chunk, key, vector: along(axis) }
+}
+
+/// A vector of length one.
+pub(crate) fn along(axis: usize) -> Vec<f32> {
+    let mut vector = vec![0.0; DIMENSIONS as usize];
+    vector[axis % DIMENSIONS as usize] = 0.96;
+    vector[(axis + 1) % DIMENSIONS as usize] = 0.28;
+    vector
+}
+
+/// As many chunks as there are axes, two of each document, all of which tell the word.
+pub(crate) fn entries(word: &str) -> Vec<Entry> {
+    (0..DIMENSIONS).map(|n| entry(&format!("d{}.md", n / 2), n % 2, &format!("{word} {n}"), n as usize)).collect()
+}
+
+/// The manifest that goes with them.
+pub(crate) fn manifest(making: &Making, entries: &[Entry]) -> Manifest {
+    let mut sums = Sums::default();
+    for Entry { chunk, key, .. } in entries {
+        sums.add(&Entry::sum(&chunk.document, chunk.number, key));
+    }
+    let documents: BTreeSet<&str> = entries.iter().map(|entry| &*entry.chunk.document).collect();
+    Manifest {
+        making: making.clone(),
+        source: "a test".to_owned(),
+        documents: documents.len() as u64,
+        chunks: sums.count(),
+        digest: sums.sum(),
+    }
+}
+
+/// A move to the generation of an epoch.
+pub(crate) fn switch(name: &str, from: u64, to: u64, manifest: Option<Manifest>) -> Switch {
+    let why = if manifest.is_some() { Why::Sync } else { Why::Rollback };
+    Switch { operation: OperationId::new(name).unwrap(), from, to, why, manifest }
+}
+
+/// Builds the generation of the token's epoch, whose texts all tell the word.
+pub(crate) async fn build(index: &dyn Index, tenant: &Tenant, token: &Token, word: &str) -> Manifest {
+    let making = making(word);
+    let entries = entries(word);
+    index.begin(tenant, token, &making).await.unwrap();
+    for batch in entries.chunks(3) {
+        index.write(tenant, token, batch).await.unwrap();
+    }
+    manifest(&making, &entries)
+}
+
+/// Builds and publishes, from the version that is live.
+pub(crate) async fn publish(index: &dyn Index, tenant: &Tenant, epoch: u64, word: &str) -> (Token, u64) {
+    let token = seal(index, tenant, epoch).await;
+    let manifest = build(index, tenant, &token, word).await;
+    let from = index.live(tenant).await.unwrap().map_or(0, |live| live.version);
+    let switch = switch(&format!("publish-{epoch}"), from, epoch, Some(manifest));
+    assert_eq!(index.switch(tenant, &token, &switch).await.unwrap(), Switched::To(from + 1));
+    (token, from + 1)
+}

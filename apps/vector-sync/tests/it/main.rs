@@ -1,0 +1,12 @@
+//! The program as people run it, and its parts on real servers.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, that is how to fail")]
+
+mod site;
+mod worker;
+
+mod drills;
+mod faults;
+mod index;
+mod verbs;
+mod watching;
