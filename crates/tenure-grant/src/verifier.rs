@@ -171,7 +171,7 @@ impl Verifier {
     fn key(&self, id: &KeyId, now: UnixTime) -> Result<Option<PublicKey>, VerifyError> {
         match &self.source {
             Source::Fixed(keys) => Ok(keys.find(id).cloned()),
-            Source::File(_) | Source::Folder(_) => Ok(pick(&*self.known(now)?, id, now)),
+            Source::File(_) | Source::Folder(_) => Ok(pick(&self.known(now)?, id, now)),
         }
     }
 

@@ -176,13 +176,13 @@ impl Place {
     /// Writes once at each receiver, in its own transaction, whatever this token's holder believes.
     fn write(&self, token: &Token) -> [Verdict; 3] {
         [
-            self.into_sqlite(token),
+            self.write_to_sqlite(token),
             self.files().write(token, None, "report", b"done").unwrap(),
-            self.into_postgres(token),
+            self.write_to_postgres(token),
         ]
     }
 
-    fn into_sqlite(&self, token: &Token) -> Verdict {
+    fn write_to_sqlite(&self, token: &Token) -> Verdict {
         let mut connection = rusqlite::Connection::open(self.folder.join("shop.sqlite")).unwrap();
         connection.execute_batch("CREATE TABLE IF NOT EXISTS effect (epoch INTEGER)").unwrap();
         let tx = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
@@ -196,7 +196,7 @@ impl Place {
         }
     }
 
-    fn into_postgres(&self, token: &Token) -> Verdict {
+    fn write_to_postgres(&self, token: &Token) -> Verdict {
         let sink = self.postgres();
         let work = async {
             let mut client = sink.client().await.unwrap();
