@@ -239,6 +239,10 @@ struct Parameters {
     create: bool,
     wait: Duration,
     /// It is not looked at before its first use.
+    #[cfg_attr(
+        not(any(feature = "file", feature = "sqlite")),
+        expect(dead_code, reason = "what is not in this program is not opened")
+    )]
     later: bool,
 }
 

@@ -1,7 +1,7 @@
 //! A refusal over HTTP: a problem document (RFC 9457).
 
 use crate::SinkError;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -336,9 +336,10 @@ impl Problem {
 }
 
 /// The answer to a method that the path does not have. Which ones it has stands in `Allow`, as every 405 must say.
+#[cfg(feature = "http")]
 pub(super) fn wrong_method(detail: String, allow: &'static str) -> Response<String> {
     let mut response = Problem::new(Kind::Method, detail).into_response();
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static(allow));
     response
 }
 

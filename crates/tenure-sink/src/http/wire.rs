@@ -4,7 +4,7 @@ use crate::{Description, Rows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tenure_core::fence::{FenceRow, Forgetting, Sealing};
-use tenure_core::{Epoch, Generation, GrantId, ResourceName, SinkId};
+use tenure_core::{Epoch, Generation, GrantId, SinkId};
 
 /// Raised when a program of before would not understand what is said.
 pub(super) const VERSION: u64 = 1;
@@ -92,6 +92,7 @@ pub(super) struct Listed {
 }
 
 /// A piece of a list, as it was read.
+#[cfg(feature = "http-client")]
 pub(super) struct Page {
     pub(super) listed: Rows,
     pub(super) more: Option<bool>,
@@ -230,6 +231,7 @@ impl TryFrom<ForgetAnswer> for Forgetting {
     }
 }
 
+#[cfg(feature = "http")]
 impl Listed {
     /// What the sink gave when it was asked for so many: fewer come only when there are no more.
     pub(super) fn page(listed: &Rows, limit: usize) -> Self {
@@ -242,11 +244,12 @@ impl Listed {
     }
 }
 
+#[cfg(feature = "http-client")]
 impl TryFrom<Listed> for Page {
     type Error = Wrong;
     fn try_from(listed: Listed) -> Result<Self, Wrong> {
         let named = |listed: ListedRow| {
-            let resource = ResourceName::new(listed.resource).map_err(|error| error.to_string())?;
+            let resource = tenure_core::ResourceName::new(listed.resource).map_err(|error| error.to_string())?;
             Ok((resource, listed.row.try_into()?))
         };
         let rows: Vec<_> = listed.rows.into_iter().map(named).collect::<Result<_, Wrong>>()?;
