@@ -85,13 +85,16 @@ impl Args {
     fn ask(&self, setup: Setup, token: &Token) -> Result<Standing, Problem> {
         let (tell, told) = mpsc::channel();
         let asked = token.clone();
-        std::thread::spawn(move || {
-            // Nobody listens any more after the bound.
-            let _ = tell.send(standing(&setup, &asked));
-        });
         let unknown = |why: &dyn std::fmt::Display| {
             format!("whether {} is still held is not known: {why}. Treat it as lost: stop here", token.resource)
         };
+        let asks = move || {
+            // Nobody listens any more after the bound.
+            let _ = tell.send(standing(&setup, &asked));
+        };
+        std::thread::Builder::new()
+            .spawn(asks)
+            .map_err(|error| Problem::unavailable(unknown(&format_args!("no thread could be started: {error}"))))?;
         match told.recv_timeout(self.within) {
             Ok(Ok(standing)) => Ok(standing),
             Ok(Err(problem)) => Err(Problem::new(problem.exit(), unknown(&problem))),

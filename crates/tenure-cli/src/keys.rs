@@ -15,7 +15,7 @@ use tenure::grant::{KeyError, KeyFolder, KeyId, KeyInfo, KeyState, UnixTime};
 
 /// The keys with which grants are signed, for receivers that ask for a signature.
 ///
-/// A worker signs with the keys in its folder, which are made at the first use. There is always one key that signs and one
+/// A worker signs with the keys in its folder, which are made with the first signature, or by `make`. There is always one key that signs and one
 /// that will sign after the next rotation; receivers are given the public halves of both, so that a rotation needs nothing
 /// of them. Whoever can read the folder can sign.
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,7 @@ pub(crate) struct Args {
 
 const AFTER_HELP: &str = "\
 Examples:
+  tenure keys make
   tenure keys ls
   tenure keys export --file /etc/shop/tenure-keys.json
   tenure keys rotate
@@ -38,14 +39,25 @@ Examples:
 Exit status:
   0   done
   1   there is no such key, or it is in use
-  70  the folder, or a file, cannot be used";
+  70  the folder, or a file, cannot be used, or there are no keys in it";
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
+    Make(Make),
     Ls(Ls),
     Export(Export),
     Rotate(Rotate),
     Remove(Remove),
+}
+
+/// Make the keys before the first signature does, where there are none, so that receivers can be given the public ones.
+///
+/// Say the folder that the workers have: what is made elsewhere signs nothing.
+#[derive(Debug, clap::Args)]
+struct Make {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// List the keys: which one signs, which is next, and until when the old ones are known.
@@ -103,7 +115,8 @@ impl Args {
             || Problem::usage("no folder is named, and there is no home folder to keep keys in: give --keys DIR");
         let folder = KeyFolder::new(self.folder.clone().or_else(usual_folder).ok_or_else(nowhere)?);
         match &self.verb {
-            Verb::Ls(args) => args.run(&folder),
+            Verb::Make(args) => show(&folder, &folder.make()?, args.json),
+            Verb::Ls(args) => show(&folder, &folder.list()?, args.json),
             Verb::Export(args) => args.run(&folder),
             Verb::Rotate(args) => args.run(&folder),
             Verb::Remove(args) => args.run(&folder),
@@ -122,22 +135,19 @@ pub(crate) fn folder() -> Option<PathBuf> {
     named.map(PathBuf::from).or_else(usual_folder)
 }
 
-impl Ls {
-    fn run(&self, folder: &KeyFolder) -> Result<Exit, Problem> {
-        let keys = folder.list()?;
-        if self.json {
-            let keys: Vec<_> = keys.iter().map(shown).collect();
-            Out::new().json(&json!({ "folder": folder.path().display().to_string(), "keys": keys }))?;
-            return Ok(Exit::Success);
-        }
-        let (mut table, now) = (Table::new(width(), &COLUMNS), WallTime::now());
-        for key in &keys {
-            let state = mark(if key.state == KeyState::Active { Tint::Good } else { Tint::Faint }, key.state.name());
-            table.row(vec![key.id.to_string(), state, short(now, wall(key.created)), until(key, now)]);
-        }
-        Out::new().write(&table.draw())?;
-        Ok(Exit::Success)
+fn show(folder: &KeyFolder, keys: &[KeyInfo], as_json: bool) -> Result<Exit, Problem> {
+    if as_json {
+        let keys: Vec<_> = keys.iter().map(shown).collect();
+        Out::new().json(&json!({ "folder": folder.path().display().to_string(), "keys": keys }))?;
+        return Ok(Exit::Success);
     }
+    let (mut table, now) = (Table::new(width(), &COLUMNS), WallTime::now());
+    for key in keys {
+        let state = mark(if key.state == KeyState::Active { Tint::Good } else { Tint::Faint }, key.state.name());
+        table.row(vec![key.id.to_string(), state, short(now, wall(key.created)), until(key, now)]);
+    }
+    Out::new().write(&table.draw())?;
+    Ok(Exit::Success)
 }
 
 fn until(key: &KeyInfo, now: WallTime) -> String {

@@ -42,7 +42,7 @@ use std::thread;
 use std::time::Duration;
 use tenure::blocking::wait_for;
 use tenure::core::decide::Refusal;
-use tenure::sink::Sink;
+use tenure::sink::{Sink, SinkError};
 use tenure::{Acquire, AcquireError, Lease, ResourceName, Tenure, Token, Ttl};
 use tokio_util::sync::CancellationToken;
 use voice::Voice;
@@ -226,7 +226,7 @@ impl Args {
                 format!("{} is not there: give the command's path, or one that is found by PATH", program.display());
             return Err(NotStarted { exit: command::cannot_start(ErrorKind::NotFound), why, holder: None });
         }
-        let sinks = self.sink.iter().map(|url| Ok(tenure::sink::connect(url)?)).collect::<Result<Vec<_>, Problem>>()?;
+        let sinks = self.sink.iter().map(|url| Ok(self.receiver(url)?)).collect::<Result<Vec<_>, Problem>>()?;
         let excuse = Excuse::of(&self.excuse, (self.excuse_after, self.wait), (&self.sink, &sinks), voice)?;
         let owner = setup.who.clone().process();
         let tenure = connect(&setup, &owner, self.wait)?;
@@ -242,6 +242,15 @@ impl Args {
             freeze: self.freeze,
             on_loss: self.on_loss.clone(),
             command: self.command.clone(),
+        })
+    }
+
+    /// The receiver at this address; one that may be excused need not be there yet.
+    fn receiver(&self, url: &str) -> Result<Arc<dyn Sink>, SinkError> {
+        tenure::sink::connect(url).or_else(|error| {
+            let excused =
+                |sink: &Arc<dyn Sink>| self.excuse.iter().any(|name| name == url || name == sink.id().as_str());
+            tenure::sink::connect_later(url).filter(excused).ok_or(error)
         })
     }
 

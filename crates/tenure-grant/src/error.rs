@@ -191,6 +191,15 @@ pub enum KeyError {
         /// The folder.
         path: PathBuf,
     },
+    /// No keys were made there yet.
+    #[error(
+        "there are no keys in {}: name the folder that the workers sign with (--keys, TENURE_KEYS); keys are made with the \
+         first signature, or by tenure keys make", path.display()
+    )]
+    NoKeys {
+        /// The folder.
+        path: PathBuf,
+    },
     /// There is no such key.
     #[error("there is no key {id} in {}: tenure keys ls shows those that are there", path.display())]
     NoKey {

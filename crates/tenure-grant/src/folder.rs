@@ -10,11 +10,13 @@ use crate::jwks::PublicKeys;
 use crate::key::{KeyId, PublicKey, SigningKey};
 use crate::wall::{UnixTime, WallClock};
 use file::{Entry, Stored};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A folder with the keys of an authority. Cheap to clone; opens nothing until it is used.
+/// A folder with the keys of an authority. Cheap to clone; opens nothing until it is used. Only the first signature makes
+/// keys, or [`make`](Self::make): whoever looks into the wrong folder is told, and leaves nothing there.
 ///
 /// There is always a key that signs and one that will sign next. The next one is in the public keys long before it signs,
 /// so that every receiver knows it by then; one that signed before stays there until the last signature it made has
@@ -81,7 +83,7 @@ pub struct Rotation {
 }
 
 impl KeyFolder {
-    /// The folder at this path. It is made when it is first used.
+    /// The folder at this path. It is made with the first keys.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: Arc::from(path.into()), clock: WallClock::System }
@@ -100,23 +102,29 @@ impl KeyFolder {
         &self.path
     }
 
-    /// The keys, the one that signs first. Makes them where there are none.
+    /// Makes the keys where there are none, as the first signature does, for receivers that are to know them before it.
+    /// Returns those that are there.
     ///
     /// # Errors
     /// [`KeyError`]; its message says what to do.
+    pub fn make(&self) -> Result<Vec<KeyInfo>, KeyError> {
+        Ok(shown(&self.load()?))
+    }
+
+    /// The keys, the one that signs first.
+    ///
+    /// # Errors
+    /// [`KeyError`]; its message says what to do. [`KeyError::NoKeys`] where none were made yet.
     pub fn list(&self) -> Result<Vec<KeyInfo>, KeyError> {
-        let stored = self.load()?;
-        let mut all: Vec<_> = stored.keys.iter().map(Entry::info).collect();
-        all.sort_by_key(|info| (info.state, std::cmp::Reverse(info.created)));
-        Ok(all)
+        Ok(shown(&self.existing()?))
     }
 
     /// The halves that receivers verify with: of the key that signs, of the next one, and of those that signed lately.
     ///
     /// # Errors
-    /// [`KeyError`]; its message says what to do.
+    /// As [`list`](Self::list).
     pub fn public_keys(&self) -> Result<PublicKeys, KeyError> {
-        Ok(self.load()?.public_keys(self.clock.now()))
+        Ok(self.existing()?.public_keys(self.clock.now()))
     }
 
     /// Lets the next key sign from now on, and makes another next one. Signatures of the old key count until they expire.
@@ -124,8 +132,7 @@ impl KeyFolder {
     /// # Errors
     /// [`KeyError`]: nothing was changed, unless its message says so.
     pub fn rotate(&self) -> Result<Rotation, KeyError> {
-        let _guard = file::guard(&self.path)?;
-        let mut stored = self.load()?;
+        let (_guard, mut stored) = self.to_change()?;
         let now = self.clock.now();
         let fresh = Entry::of(SigningKey::generate()?, KeyState::Next, now);
         let gone: Vec<_> =
@@ -153,8 +160,7 @@ impl KeyFolder {
     /// [`KeyError`]: nothing was changed, unless its message says so. [`KeyError::InUse`] for the key that signs, and for one whose signatures may still
     /// be under way unless `at_once`.
     pub fn remove(&self, id: &KeyId, at_once: bool) -> Result<KeyInfo, KeyError> {
-        let _guard = file::guard(&self.path)?;
-        let mut stored = self.load()?;
+        let (_guard, mut stored) = self.to_change()?;
         let now = self.clock.now();
         let Some(at) = stored.keys.iter().position(|entry| entry.id() == id) else {
             return Err(KeyError::NoKey { id: id.clone(), path: self.path.to_path_buf() });
@@ -193,6 +199,23 @@ impl KeyFolder {
         Ok(keys.iter().map(|entry| (entry.key.public().clone(), entry.known_until())).collect())
     }
 
+    /// The clock by which keys retire.
+    pub(crate) const fn clock(&self) -> &WallClock {
+        &self.clock
+    }
+
+    fn existing(&self) -> Result<Stored, KeyError> {
+        file::read(&self.path)?.ok_or_else(|| KeyError::NoKeys { path: self.path.to_path_buf() })
+    }
+
+    /// The keys, which nobody else changes meanwhile. Looks before it takes the guard, which makes the folder.
+    fn to_change(&self) -> Result<(File, Stored), KeyError> {
+        drop(self.existing()?);
+        let guard = file::guard(&self.path)?;
+        Ok((guard, self.existing()?))
+    }
+
+    /// The keys, which are made where there are none.
     fn load(&self) -> Result<Stored, KeyError> {
         if let Some(stored) = file::read(&self.path)? {
             return Ok(stored);
@@ -205,6 +228,12 @@ impl KeyFolder {
         file::read(&self.path)?
             .ok_or_else(|| KeyError::Corrupt { path: self.file(), why: "it was made just now, and is gone".to_owned() })
     }
+}
+
+fn shown(stored: &Stored) -> Vec<KeyInfo> {
+    let mut all: Vec<_> = stored.keys.iter().map(Entry::info).collect();
+    all.sort_by_key(|info| (info.state, std::cmp::Reverse(info.created)));
+    all
 }
 
 /// How long a key is known after it has signed for the last time.

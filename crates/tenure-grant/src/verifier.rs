@@ -7,7 +7,7 @@ use crate::key::{KeyId, PublicKey};
 use crate::wall::{UnixTime, WallClock};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tenure_core::{SinkId, StoreIdentity, Token};
 
@@ -40,7 +40,7 @@ struct Watched<Place> {
 struct Read {
     stamp: Stamp,
     at: UnixTime,
-    known: Known,
+    known: Arc<Known>,
 }
 
 /// A file that was written in place twice within a tick of the file system's clock looks unchanged: it is read again after
@@ -75,7 +75,8 @@ impl Verifier {
     /// well: one that only verifies is better given a file of public keys.
     #[must_use]
     pub fn of_folder(folder: KeyFolder) -> Self {
-        Self::of(Source::Folder(Arc::new(Watched::new(folder))))
+        let clock = folder.clock().clone();
+        Self { clock, ..Self::of(Source::Folder(Arc::new(Watched::new(folder)))) }
     }
 
     const fn of(source: Source) -> Self {
@@ -151,17 +152,41 @@ impl Verifier {
         Ok(claims)
     }
 
+    /// The public keys whose signatures it accepts now.
+    ///
+    /// # Errors
+    /// [`VerifyError::Keys`]: they cannot be read.
+    pub fn public_keys(&self) -> Result<PublicKeys, VerifyError> {
+        let now = self.clock.now();
+        match &self.source {
+            Source::Fixed(keys) => Ok(keys.clone()),
+            Source::File(_) | Source::Folder(_) => {
+                let known = self.known(now)?;
+                let valid = known.iter().filter(|(_, until)| until.is_none_or(|until| now < until));
+                Ok(PublicKeys::new(valid.map(|(key, _)| key.clone())))
+            }
+        }
+    }
+
     fn key(&self, id: &KeyId, now: UnixTime) -> Result<Option<PublicKey>, VerifyError> {
-        let unreadable = |why: String| VerifyError::Keys { why };
         match &self.source {
             Source::Fixed(keys) => Ok(keys.find(id).cloned()),
-            Source::File(file) => file.find(id, now, &file.place, |path| {
+            Source::File(_) | Source::Folder(_) => Ok(pick(&self.known(now)?, id, now)),
+        }
+    }
+
+    /// What the file or the folder says.
+    fn known(&self, now: UnixTime) -> Result<Arc<Known>, VerifyError> {
+        let unreadable = |why: String| VerifyError::Keys { why };
+        match &self.source {
+            Source::Fixed(keys) => Ok(Arc::new(keys.iter().map(|key| (key.clone(), None)).collect())),
+            Source::File(file) => file.known(now, &file.place, |path| {
                 let text = std::fs::read(path).map_err(|error| unreadable(format!("{}: {error}", path.display())))?;
                 let keys =
                     PublicKeys::parse(&text).map_err(|error| unreadable(format!("{}: {error}", path.display())))?;
                 Ok(keys.iter().map(|key| (key.clone(), None)).collect())
             }),
-            Source::Folder(folder) => folder.find(id, now, &folder.place.file(), |_| {
+            Source::Folder(folder) => folder.known(now, &folder.place.file(), |_| {
                 folder.place.known().map_err(|error| unreadable(error.to_string()))
             }),
         }
@@ -173,24 +198,27 @@ impl<Place> Watched<Place> {
         Self { place, read: Mutex::default() }
     }
 
-    fn find(
+    /// What the file holds. Nobody waits for another one's look at it: a disk that hangs holds up whoever asks it, alone.
+    fn known(
         &self,
-        id: &KeyId,
         now: UnixTime,
         path: &Path,
         read: impl FnOnce(&Path) -> Result<Known, VerifyError>,
-    ) -> Result<Option<PublicKey>, VerifyError> {
+    ) -> Result<Arc<Known>, VerifyError> {
         // Before the reading: what changes in between is read again next time.
         let stamp = Stamp::of(path);
-        // A poisoned mutex means that a thread panicked while it read; what was there before is whole.
-        let mut cached = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = cached.as_ref().filter(|before| before.is_fresh(stamp, now)) {
-            return Ok(pick(&before.known, id, now));
+        if let Some(before) = self.cached().as_ref().filter(|before| before.is_fresh(stamp, now)) {
+            return Ok(Arc::clone(&before.known));
         }
-        let known = read(path)?;
-        let picked = pick(&known, id, now);
-        *cached = stamp.map(|stamp| Read { stamp, at: now, known });
-        Ok(picked)
+        let known = Arc::new(read(path)?);
+        // Of two that read at once the slower one may put the older content here, under its older stamp.
+        *self.cached() = stamp.map(|stamp| Read { stamp, at: now, known: Arc::clone(&known) });
+        Ok(known)
+    }
+
+    fn cached(&self) -> MutexGuard<'_, Option<Read>> {
+        // What it holds is replaced in one step: also one that was left by a panic is whole.
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,3 +241,6 @@ impl Stamp {
         Some(Self { inode: there.ino(), size: there.size(), changed: (there.ctime(), there.ctime_nsec()) })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,6 +71,17 @@ pub fn connect(url: &str) -> Result<Arc<dyn Sink>, SinkError> {
     open(url).map(Opened::into_sink)
 }
 
+/// A receiver in files (`file:`, `sqlite:`) without a look whether it is there, for who may do without it: each call looks, and
+/// says so as long as it is not. `create` makes nothing then. `None` for every other address.
+#[must_use]
+pub fn connect_later(url: &str) -> Option<Arc<dyn Sink>> {
+    if is_in_files(url) { in_files(url, true).ok().map(Opened::into_sink) } else { None }
+}
+
+fn is_in_files(url: &str) -> bool {
+    ["file", "sqlite"].contains(&url.split(':').next().unwrap_or_default())
+}
+
 /// The same for a caller that needs to know which sink it is, in order to write there.
 ///
 /// # Errors
@@ -90,8 +101,12 @@ pub fn open(url: &str) -> Result<Opened, SinkError> {
     if url.starts_with("s3://") {
         return s3(url);
     }
+    in_files(url, false)
+}
+
+fn in_files(url: &str, later: bool) -> Result<Opened, SinkError> {
     let opened = Address::parse(url).map_err(Wrong::from).and_then(|address| {
-        let parameters = Parameters::of(&address)?;
+        let parameters = Parameters { later, ..Parameters::of(&address)? };
         match address.scheme() {
             "file" => file(&address, parameters),
             "sqlite" => sqlite(&address, parameters),
@@ -111,7 +126,7 @@ pub fn open(url: &str) -> Result<Opened, SinkError> {
 /// no sense.
 #[must_use]
 pub fn shown(url: &str) -> String {
-    if ["file", "sqlite"].contains(&url.split(':').next().unwrap_or_default()) {
+    if is_in_files(url) {
         return url.to_owned();
     }
     // A password may hold an `@`, and a `?` that should have been escaped; a host cannot.
@@ -223,11 +238,17 @@ struct Parameters {
     rule: Rule,
     create: bool,
     wait: Duration,
+    /// It is not looked at before its first use.
+    #[cfg_attr(
+        not(any(feature = "file", feature = "sqlite")),
+        expect(dead_code, reason = "what is not in this program is not opened")
+    )]
+    later: bool,
 }
 
 impl Parameters {
     fn of(address: &Address<'_>) -> Result<Self, Wrong> {
-        let mut all = Self { id: None, rule: Rule::Sealed, create: false, wait: Duration::from_secs(5) };
+        let mut all = Self { id: None, rule: Rule::Sealed, create: false, wait: Duration::from_secs(5), later: false };
         for (name, value) in address.parameters() {
             match *name {
                 "id" => all.id = Some(plain(value)?),
@@ -263,9 +284,13 @@ pub(crate) fn bound(span: Duration, value: &str) -> Result<Duration, String> {
 
 #[cfg(feature = "file")]
 fn file(address: &Address<'_>, parameters: Parameters) -> Result<Opened, Wrong> {
-    let Parameters { id, rule, create, wait } = parameters;
+    let Parameters { id, rule, create, wait, later } = parameters;
     let (path, id) = place(address, id)?;
-    let make = if create { FileSink::create } else { FileSink::open };
+    let make = match (later, create) {
+        (true, _) => |path: PathBuf, id, rule| Ok(FileSink::later(path, id, rule)),
+        (_, true) => FileSink::create,
+        (_, false) => FileSink::open,
+    };
     Ok(Opened::File(make(path, id, rule)?.with_wait(wait)))
 }
 
@@ -276,9 +301,13 @@ fn file(_address: &Address<'_>, _parameters: Parameters) -> Result<Opened, Wrong
 
 #[cfg(feature = "sqlite")]
 fn sqlite(address: &Address<'_>, parameters: Parameters) -> Result<Opened, Wrong> {
-    let Parameters { id, rule, create, wait } = parameters;
+    let Parameters { id, rule, create, wait, later } = parameters;
     let (path, id) = place(address, id)?;
-    let make = if create { SqliteSink::create } else { SqliteSink::open };
+    let make = match (later, create) {
+        (true, _) => SqliteSink::later,
+        (_, true) => SqliteSink::create,
+        (_, false) => SqliteSink::open,
+    };
     Ok(Opened::Sqlite(make(path, id, rule)?.with_wait(wait)))
 }
 

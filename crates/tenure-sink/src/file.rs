@@ -117,6 +117,11 @@ impl FileSink {
         Ok(Self(Arc::new(place)))
     }
 
+    /// Takes the folder and looks at nothing: each call finds out whether it is a sink.
+    pub(crate) fn later(folder: impl AsRef<Path>, id: SinkId, rule: Rule) -> Self {
+        Self(Arc::new(Place::new(folder.as_ref(), id, rule)))
+    }
+
     /// The same sink with another bound on waiting for another process (5 seconds unless said otherwise).
     #[must_use]
     pub fn with_wait(self, wait: Duration) -> Self {

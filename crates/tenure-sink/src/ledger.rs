@@ -10,7 +10,9 @@
 //!   has such a thing.
 //! * **Not** what a backup has forgotten. A store that was put back knows nothing of the calls that were made since, and
 //!   would let them be made again: before the workers start, compare with the outside systems' own books.
-//! * **Not** without seals. A ledger belongs to a sink under [`Rule::Sealed`](tenure_core::fence::Rule::Sealed).
+//! * **Not** without seals. A ledger belongs to a sink under [`Rule::Sealed`](tenure_core::fence::Rule::Sealed) or
+//!   [`Rule::Held`](tenure_core::fence::Rule::Held). Under the second one a worker whose lease has run out can say nothing
+//!   more of its call, and the next holder finds it unknown.
 //!
 //! # The life of a call
 //!

@@ -66,8 +66,10 @@ mod operation;
 #[cfg(feature = "signed")]
 mod signed;
 mod sink;
+#[cfg(any(feature = "http-client", feature = "postgres", feature = "s3"))]
+mod trust;
 
-pub use address::{Opened, connect, open, shown};
+pub use address::{Opened, connect, connect_later, open, shown};
 pub use error::{ApplyError, SinkError};
 #[cfg(feature = "file")]
 pub use file::FileSink;

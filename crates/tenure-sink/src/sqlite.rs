@@ -132,6 +132,11 @@ impl SqliteSink {
         Ok(Self(Arc::new(place)))
     }
 
+    /// Takes the place and looks at nothing: each call finds out whether the fence is there.
+    pub(crate) fn later(path: impl AsRef<Path>, id: SinkId, rule: Rule) -> Result<Self, SinkError> {
+        Ok(Self(Arc::new(Place::new(path.as_ref(), id, rule)?)))
+    }
+
     /// The same sink with another bound on waiting for another writer: at most an hour, and 5 seconds unless said otherwise.
     #[must_use]
     pub fn with_wait(self, wait: Duration) -> Self {

@@ -215,7 +215,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         find: "        Phase::Sealing | Phase::Held => match (view.holder_standing(now), &view.holder) {",
         replace: "        Phase::Sealing => Decision::refuse(not_current(view)),\n        \
                   Phase::Held => match (view.holder_standing(now), &view.holder) {",
-        tests: &[TWO_SINKS],
+        tests: &[
+            TWO_SINKS,
+            Test::own("tenure::crashes::a_candidate_that_is_killed_at_any_step_is_followed_by_one_that_writes_alone"),
+        ],
     },
     Mutant {
         id: "V6",

@@ -62,6 +62,12 @@ impl Keep<'_> {
             self.report.release = Release::Lost;
             return;
         };
+        for sink in lease.excused() {
+            self.voice.say(format!(
+                "the receiver {sink} was never sealed by this run: a former holder may be accepted there until the next one \
+                 seals it"
+            ));
+        }
         let until = now().saturating_add(super::keep::nanos(lease.time_left().unwrap_or_default() + RELEASE));
         let tell = self.tell.clone();
         let asking = thread::Builder::new().name("release".into());

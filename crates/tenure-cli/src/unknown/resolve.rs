@@ -80,31 +80,29 @@ impl Args {
         let one = self.choose(&found)?.ok_or_else(|| nothing_of(&self.operation, &places))?;
         let decision = if self.answer.applied { Decision::Applied(self.outcome.clone()) } else { Decision::NotApplied };
         let decided = wait_for(one.place.ledger.decide(&one.attempt.key, &decision, &actor, &self.reason))?;
-        let state = decided.map_err(|refused| refusal(&one.attempt, &refused))?;
-        let was_known = one.attempt.state == state;
+        decided.map_err(|refused| refusal(&one.attempt, &refused))?;
+        // Somebody may have said the same in between: what counts is what stands there now.
+        let stands = find(&places, &self.operation, Some(&one.attempt.key.resource))?;
+        let stands =
+            stands.into_iter().find(|now| now.place.word == one.place.word && now.attempt.key == one.attempt.key);
+        let stands = stands.ok_or_else(|| nothing_of(&self.operation, &places))?.attempt;
+        let fate = Fate::of(&one.attempt, &stands, (&actor, &self.reason));
         if self.json {
-            let (by, why) = (actor.as_str(), self.reason.as_str());
             Out::new().json(&json!({
                 "operation": self.operation.as_str(),
-                "resource": one.attempt.key.resource.as_str(),
-                "epoch": one.attempt.key.epoch.get(),
+                "resource": stands.key.resource.as_str(),
+                "epoch": stands.key.epoch.get(),
                 "receiver": one.place.name,
-                "state": state.name(),
-                "resolved": !was_known,
-                "by": if was_known { one.attempt.decided_by.as_ref().map_or("", |by| by.as_str()) } else { by },
-                "reason": if was_known { one.attempt.why.as_ref().map_or("", |why| why.as_str()) } else { why },
+                "state": stands.state.name(),
+                "resolved": fate.is_ours,
+                "by": stands.decided_by.as_ref().map_or("", |by| by.as_str()),
+                "reason": stands.why.as_ref().map_or("", |why| why.as_str()),
+                "outcome": stands.outcome.as_ref().map(Outcome::as_str),
             }))?;
             return Ok(Exit::Success);
         }
-        let (operation, resource) = (clean(self.operation.as_str()), clean(one.attempt.key.resource.as_str()));
-        let what = match (state.may_run_again(), was_known) {
-            (true, false) => "not applied; it may run again under the next epoch",
-            (true, true) => "not applied, as it was known before",
-            (false, false) => "applied; it is not made again",
-            (false, true) => "applied, as it was known before",
-        };
-        let line = format!("{operation} of {resource}, epoch {}: {what}.", one.attempt.key.epoch);
-        Out::new().line(&line)?;
+        let (operation, resource) = (clean(self.operation.as_str()), clean(stands.key.resource.as_str()));
+        Out::new().line(&format!("{operation} of {resource}, epoch {}: {}.", stands.key.epoch, clean(&fate.says)))?;
         Ok(Exit::Success)
     }
 
@@ -125,6 +123,28 @@ impl Args {
             )));
         }
         Ok(unknown.first().copied().or(found.last()))
+    }
+}
+
+/// What has become of an attempt that is known now, and whether this call has made it known.
+struct Fate {
+    is_ours: bool,
+    says: String,
+}
+
+impl Fate {
+    /// `read` before the ledger was asked, `stands` after it. Somebody else's word is there with somebody else's reason.
+    fn of(read: &AttemptRecord, stands: &AttemptRecord, (actor, reason): (&Actor, &Reason)) -> Self {
+        let said = (stands.decided_by.as_ref(), stands.why.as_ref());
+        let is_ours = read.state != stands.state && said == (Some(actor), Some(reason));
+        let what = if stands.state.may_run_again() { "not applied" } else { "applied" };
+        let says = match (is_ours, said) {
+            (true, _) if stands.state.may_run_again() => format!("{what}; it may run again under the next epoch"),
+            (true, _) => format!("{what}; it is not made again"),
+            (false, (Some(by), Some(why))) => format!("{what}, as {by} has said before: {why}"),
+            (false, _) => format!("{what}, as it was known before"),
+        };
+        Self { is_ours, says }
     }
 }
 

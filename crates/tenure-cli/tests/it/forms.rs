@@ -48,9 +48,9 @@ impl Scene {
         let empty = format!("sqlite:{}?create=true", self.site.path("empty.db").display());
         let (out, book) = (self.out.as_str(), self.book.as_str());
         let folder = self.site.path("keys").display().to_string();
-        let next = tenure::grant::KeyFolder::new(&folder).list().unwrap()[1].id.to_string();
+        let next = tenure::grant::KeyFolder::new(&folder).make().unwrap()[1].id.to_string();
         let because = ["--reason", "as a test"];
-        let verbs: [(&str, Vec<&str>, i32, Json); 25] = [
+        let verbs: [(&str, Vec<&str>, i32, Json); 26] = [
             ("run", vec!["--resource", "fresh", "--", "true"], 0, Json::Aside),
             ("check", vec![], 0, Json::One),
             ("put", vec!["--sink", out], 0, Json::One),
@@ -76,6 +76,7 @@ impl Scene {
                 Json::One,
             ),
             ("restore", vec!["--learn-only", "--learn-from", out], 0, Json::One),
+            ("keys make", vec!["keys", "make", "--keys", &folder], 0, Json::One),
             ("keys remove", vec!["keys", "remove", &next, "--keys", &folder], 0, Json::One),
             ("keys rotate", vec!["keys", "rotate", "--keys", &folder], 0, Json::One),
             ("doctor", vec![], 0, Json::One),

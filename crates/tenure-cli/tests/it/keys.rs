@@ -13,8 +13,11 @@ fn keys(site: &Site, args: &[&str]) -> Said {
     site.tenure(&[&["keys", "--keys", &folder], args].concat())
 }
 
+/// Makes them where there are none, and lists them.
 fn list(site: &Site) -> Vec<(String, String)> {
+    let made = keys(site, &["make", "--json"]).ended(0).json();
     let said = keys(site, &["ls", "--json"]).ended(0).json();
+    assert_eq!(said, made);
     let all = said["keys"].as_array().unwrap();
     let text = |key: &Value, name: &str| key[name].as_str().unwrap().to_owned();
     all.iter().map(|key| (text(key, "state"), text(key, "id"))).collect()
@@ -108,12 +111,27 @@ fn of_processes_that_come_at_once_all_use_the_same_keys() {
     let site = Site::new();
     let folder = site.path("keys").display().to_string();
     let begin = || {
-        let mut command = site.command(&["keys", "ls", "--json", "--keys", &folder]);
+        let mut command = site.command(&["keys", "make", "--json", "--keys", &folder]);
         command.stdout(std::process::Stdio::piped()).spawn().unwrap()
     };
     let all: Vec<_> =
         [(); 8].map(|()| begin()).into_iter().map(|child| child.wait_with_output().unwrap().stdout).collect();
     assert!(!all[0].is_empty() && all.iter().all(|other| *other == all[0]), "{all:?}");
+}
+
+/// `tenure keys export` of a mistyped folder made keys there, and printed public halves of keys that nobody signs with.
+#[test]
+fn a_folder_without_keys_is_named_and_stays_as_it_is() {
+    let site = Site::new();
+    let id = tenure::grant::SigningKey::generate().unwrap().id().to_string();
+    let verbs =
+        [&["ls"][..], &["ls", "--json"], &["export"], &["export", "--file", "out.json"], &["rotate"], &["remove", &id]];
+    for verb in verbs {
+        let folder = site.path("keys").display().to_string();
+        let said = keys(&site, verb).ended(70);
+        said.with(&["there are no keys in", &folder, "--keys", "tenure keys make"]);
+    }
+    assert!(!site.path("keys").exists() && !site.path("out.json").exists());
 }
 
 #[test]

@@ -4,7 +4,9 @@ use super::{
     Change, Decision, Granted, Refusal, Reply, Request, SinkRefusal, Swap, View, lease_transition, reason, session,
 };
 use crate::record::{EndReason, Event, LeaseRecord, Phase, SessionRecord, SinkMark, Standing, Transition};
-use crate::{AuthorityClock, Epoch, Generation, GrantId, Instant, Outcome, ResourceName, SessionId, SinkId, Token};
+use crate::{
+    AuthorityClock, Epoch, Generation, GrantId, Instant, Outcome, Reason, ResourceName, SessionId, SinkId, Token,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn decide(view: &View, request: &Request, now: Instant<AuthorityClock>) -> Decision {
@@ -239,7 +241,7 @@ fn release(view: &View, token: &Token, now: Instant<AuthorityClock>) -> Decision
     match &view.lease {
         Some(lease) if lease.is_current(token) => {
             let after = LeaseRecord { phase: Phase::Free, ..lease.clone() };
-            let transition = lease_transition(&after, Event::Released, now);
+            let transition = Transition { why: left_open(lease), ..lease_transition(&after, Event::Released, now) };
             Decision::swap(Swap { change: Change::Lease(after), relies_on: None, transition }, Reply::Released)
         }
         Some(lease) if lease.phase == Phase::Free && lease.token() == *token => Decision::answer(Ok(Reply::Released)),
@@ -268,7 +270,7 @@ fn complete(
         return Decision::refuse(Refusal::NotAnnounced { waiting: unsealed(lease, &BTreeSet::new()) });
     }
     let after = LeaseRecord { phase: Phase::Completed { outcome: outcome.clone() }, ..lease.clone() };
-    let transition = lease_transition(&after, Event::Completed, now);
+    let transition = Transition { why: left_open(lease), ..lease_transition(&after, Event::Completed, now) };
     Decision::swap(Swap { change: Change::Lease(after), relies_on: Some(session), transition }, Reply::Completed)
 }
 
@@ -279,6 +281,12 @@ fn refuse_for_good(view: &View, refusal: Refusal, now: Instant<AuthorityClock>) 
         (Refusal::SessionEnded { .. }, Standing::Overdue) => session::overdue(view, now),
         (refusal, _) => Decision::refuse(refusal),
     }
+}
+
+/// What whoever reads the history must know of a grant that ends: where a former one may be accepted still.
+fn left_open(lease: &LeaseRecord) -> Option<Reason> {
+    let open = lease.excused();
+    if open.is_empty() { None } else { reason(&format_args!("never sealed: {}", names(&open))) }
 }
 
 fn valid_caller(view: &View, now: Instant<AuthorityClock>) -> Result<&SessionRecord, Refusal> {

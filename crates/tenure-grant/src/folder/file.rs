@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -220,7 +221,29 @@ fn aside(folder: &Path, stored: &Stored) -> Result<PathBuf, KeyError> {
         let _ = fs::remove_file(&path);
         return Err(io("writing", &path, error));
     }
+    sweep(folder, &file);
     Ok(path)
+}
+
+/// A change is made within milliseconds. What lies aside for longer is of a process that was killed.
+const ABANDONED: i64 = 60;
+
+/// Removes what killed processes have left aside, which holds secrets. It is a courtesy: what cannot be removed stays. By the
+/// file system's own clock, as it has just dated `fresh`.
+fn sweep(folder: &Path, fresh: &File) {
+    let Ok(now) = fresh.metadata().map(|of| of.mtime()) else { return };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        // Of the name itself: a link is not followed.
+        let is_old = entry.metadata().is_ok_and(|of| of.is_file() && now.saturating_sub(of.mtime()) > ABANDONED);
+        if is_old && is_aside(&entry.file_name()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_aside(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix('.')?.strip_prefix(NAME)?.strip_prefix('.'));
+    random.is_some_and(|random| random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 fn make_folder(folder: &Path) -> Result<(), KeyError> {

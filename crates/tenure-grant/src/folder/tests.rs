@@ -34,12 +34,35 @@ fn mode(path: &std::path::Path) -> u32 {
 #[test]
 fn keys_are_made_at_the_first_use_and_belong_to_their_owner_alone() {
     let keys = Keys::new();
+    let signs = keys.folder().active().unwrap().id().clone();
     let made = keys.folder().list().unwrap();
+    assert_eq!(made[0].id, signs);
+    assert_eq!(keys.folder().make().unwrap(), made);
     assert_eq!(keys.states(), [KeyState::Active, KeyState::Next]);
     assert_eq!(keys.folder().list().unwrap(), made, "the second use finds those of the first");
     assert_eq!((mode(keys.folder().path()), mode(&keys.folder().file())), (0o700, 0o600));
     let left: Vec<_> = fs::read_dir(keys.folder().path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["keys.json"], "nothing else stays there");
+}
+
+/// Whoever mistyped the folder was given new keys there, and handed out public halves of keys that nobody signs with.
+#[test]
+fn whoever_looks_into_a_folder_without_keys_is_told_and_makes_none() {
+    let keys = Keys::new();
+    let folder = keys.folder();
+    let id = crate::SigningKey::generate().unwrap().id().clone();
+    let looks = [
+        folder.list().map(drop),
+        folder.public_keys().map(drop),
+        folder.rotate().map(drop),
+        folder.remove(&id, true).map(drop),
+    ];
+    for look in looks {
+        let error = look.unwrap_err();
+        assert!(matches!(&error, KeyError::NoKeys { path } if path == folder.path()), "{error}");
+        assert!(error.to_string().contains("--keys"), "{error}");
+    }
+    assert!(!folder.path().exists() && !keys.outer.path().join("tenure").exists());
 }
 
 #[test]
@@ -52,7 +75,7 @@ fn of_two_that_come_at_once_both_use_the_same_keys() {
                 .map(|_| {
                     scope.spawn(|| {
                         start.wait();
-                        keys.folder().list().unwrap()
+                        keys.folder().make().unwrap()
                     })
                 })
                 .collect();
@@ -65,7 +88,7 @@ fn of_two_that_come_at_once_both_use_the_same_keys() {
 #[test]
 fn a_key_file_that_others_can_read_is_refused_by_name() {
     let keys = Keys::new();
-    keys.folder().list().unwrap();
+    keys.folder().make().unwrap();
     let path = keys.folder().file();
     for open in [0o640, 0o604, 0o660, 0o644] {
         fs::set_permissions(&path, Permissions::from_mode(open)).unwrap();
@@ -84,7 +107,7 @@ fn a_key_file_that_others_can_read_is_refused_by_name() {
 #[test]
 fn a_rotation_lets_the_known_key_sign_and_keeps_the_old_one_until_its_signatures_have_expired() {
     let keys = Keys::new();
-    let before = keys.folder().list().unwrap();
+    let before = keys.folder().make().unwrap();
     keys.time.fetch_add(7_200, Ordering::AcqRel);
     let rotation = keys.folder().rotate().unwrap();
     assert_eq!(rotation.active.id, before[1].id);
@@ -106,7 +129,7 @@ fn a_rotation_lets_the_known_key_sign_and_keeps_the_old_one_until_its_signatures
 #[test]
 fn the_key_that_signs_stays_and_one_that_was_stolen_goes_at_once() {
     let keys = Keys::new();
-    let [active, next] = <[_; 2]>::try_from(keys.folder().list().unwrap()).unwrap();
+    let [active, next] = <[_; 2]>::try_from(keys.folder().make().unwrap()).unwrap();
     let error = keys.folder().remove(&active.id, true).unwrap_err().to_string();
     assert!(error.contains("rotate first"), "{error}");
     assert_eq!(keys.folder().remove(&next.id, false).unwrap(), next);
@@ -122,6 +145,7 @@ fn the_key_that_signs_stays_and_one_that_was_stolen_goes_at_once() {
 #[test]
 fn two_do_not_change_the_keys_at_once() {
     let keys = Keys::new();
+    keys.folder().make().unwrap();
     let guard = super::file::guard(keys.folder().path()).unwrap();
     assert!(matches!(keys.folder().rotate(), Err(KeyError::Busy { .. })));
     drop(guard);
@@ -132,7 +156,7 @@ fn two_do_not_change_the_keys_at_once() {
 #[test]
 fn a_change_that_fails_leaves_no_secrets_behind() {
     let keys = Keys::new();
-    keys.folder().list().unwrap();
+    keys.folder().make().unwrap();
     let stored = keys.folder().load().unwrap();
     fs::remove_file(keys.folder().file()).unwrap();
     // What no rename replaces.
@@ -143,10 +167,32 @@ fn a_change_that_fails_leaves_no_secrets_behind() {
     assert_eq!(left, ["keys.json"]);
 }
 
+/// A rotation that was killed before its last step left private keys aside, and no later change removed them.
+#[test]
+fn what_a_killed_change_has_left_aside_is_removed_by_the_next_one() {
+    let keys = Keys::new();
+    keys.folder().make().unwrap();
+    let aside = |name: &str, age: u64| {
+        let path = keys.folder().path().join(name);
+        let file = fs::File::create(&path).unwrap();
+        let made = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(made - std::time::Duration::from_secs(age)).unwrap();
+        path
+    };
+    let left = aside(".keys.json.0123456789abcdef", 3_600);
+    // One that is under way, and what is not of this program.
+    let under_way = aside(".keys.json.0123456789abcde0", 5);
+    let others = [".keys.json.backup", ".keys.json.0123", "keys.json.0123456789abcdef", ".keys.json.0123456789abcdefg"];
+    let others = others.map(|name| aside(name, 3_600));
+    keys.folder().rotate().unwrap();
+    assert!(!left.exists(), "secrets that nothing uses");
+    assert!(under_way.exists() && others.iter().all(|path| path.exists()));
+}
+
 #[test]
 fn a_damaged_file_is_named_and_left_and_its_message_holds_no_secret() {
     let keys = Keys::new();
-    keys.folder().list().unwrap();
+    keys.folder().make().unwrap();
     let path = keys.folder().file();
     let whole = fs::read_to_string(&path).unwrap();
     let secret = whole.split("\"d\": \"").nth(1).unwrap().split('"').next().unwrap().to_owned();

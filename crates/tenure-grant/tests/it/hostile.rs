@@ -255,7 +255,7 @@ fn neither_a_text_nor_a_key_is_shown_by_debug() {
     let folder = tempfile::tempdir().unwrap();
     let keys = tenure_grant::KeyFolder::new(folder.path().join("keys"));
     let signer = Signer::of_folder(keys.clone(), authority("prod"));
-    drop(keys.list().unwrap());
+    drop(keys.make().unwrap());
     let text = std::fs::read_to_string(folder.path().join("keys/keys.json")).unwrap();
     let secret = text.split("\"d\": \"").nth(1).unwrap().split('"').next().unwrap();
     assert!(!format!("{keys:?} {signer:?} {:?}", keys.list()).contains(secret));

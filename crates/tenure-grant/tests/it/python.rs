@@ -43,7 +43,9 @@ fn pyjwt_verifies_a_signed_grant_and_refuses_a_wrong_one() {
     let public = keys.public_keys().unwrap().to_json();
     assert_eq!(said(&public, signed.as_str(), "shop"), granted.to_string());
     assert_eq!(said(&public, signed.as_str(), "mail"), "InvalidAudienceError");
-    let other = KeyFolder::new(folder.path().join("other")).public_keys().unwrap().to_json();
+    let other = KeyFolder::new(folder.path().join("other"));
+    other.make().unwrap();
+    let other = other.public_keys().unwrap().to_json();
     assert_eq!(said(&other, signed.as_str(), "shop"), "unknown key");
     let (message, signature) = signed.as_str().rsplit_once('.').unwrap();
     let changed = if signature.starts_with('A') { "B" } else { "A" };

@@ -30,6 +30,7 @@ impl Stage {
     /// As an operator hands the keys out.
     fn export(&self) -> std::path::PathBuf {
         let path = self.outer.path().join("jwks.json");
+        self.folder().make().unwrap();
         std::fs::write(&path, self.folder().public_keys().unwrap().to_json()).unwrap();
         path
     }
@@ -61,7 +62,7 @@ fn a_rotation_is_not_noticed_by_receivers_whose_copy_is_older() {
 fn a_retired_key_counts_until_its_last_signature_has_expired_and_no_longer() {
     let stage = Stage::new();
     let verifier = Verifier::of_folder(stage.folder()).with_clock(stage.clock());
-    let old = stage.folder().list().unwrap()[0].id.clone();
+    let old = stage.folder().make().unwrap()[0].id.clone();
     let signed = stage.signer().sign(&token("r", 1), &sinks(&["shop"])).unwrap();
     stage.folder().rotate().unwrap();
     stage.time.fetch_add(tenure_grant::LIFETIME.as_secs() - 1, Ordering::AcqRel);
@@ -77,7 +78,7 @@ fn a_retired_key_counts_until_its_last_signature_has_expired_and_no_longer() {
 fn a_key_that_was_taken_out_counts_no_more_also_for_who_has_read_it_before() {
     let stage = Stage::new();
     let verifier = Verifier::of_folder(stage.folder()).with_clock(stage.clock());
-    let stolen = stage.folder().list().unwrap()[0].id.clone();
+    let stolen = stage.folder().make().unwrap()[0].id.clone();
     let signed = stage.signer().sign(&token("r", 1), &sinks(&["shop"])).unwrap();
     verifier.verify(signed.as_str()).unwrap();
     stage.folder().rotate().unwrap();

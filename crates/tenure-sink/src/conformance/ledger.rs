@@ -17,7 +17,7 @@ use tenure_core::operation::Attempt;
 use tenure_core::{OperationId, Outcome, OwnerName, Reason, SinkId, Token};
 
 /// A ledger with a way to write through it, each call in a transaction of its own that is committed unless the call was
-/// refused. Its sink is under the sealed rule.
+/// refused. Its sink is under the rule `Sealed`.
 pub trait LedgerUnderTest: Send + Sync {
     /// The sink in whose store it is. Its bound on waiting should be short, some hundred milliseconds.
     fn sink(&self) -> &dyn Sink;

@@ -4,7 +4,7 @@ mod settings;
 
 use super::problem::{Kind, Problem};
 use super::wire::{
-    self, About, Describe, Described, Forget, ForgetAnswer, List, Listed, ROWS_MAX, Reopened, Seal, SealAnswer,
+    self, About, Describe, Described, Forget, ForgetAnswer, List, Listed, Page, ROWS_MAX, Reopened, Seal, SealAnswer,
 };
 use super::{TENURE_TOKEN, wire::Wrong};
 use crate::home::Home;
@@ -255,12 +255,12 @@ impl Sink for HttpSink {
         let mut after = after.cloned();
         Box::pin(async move {
             let mut all = Rows { rows: Vec::new(), floor: None };
-            // The receiver gives so many at once, and fewer only when there are no more.
+            // The receiver may give fewer at once than are asked for, and says whether there are more.
             loop {
                 let piece = limit.saturating_sub(all.rows.len()).clamp(1, ROWS_MAX);
                 let question = List { after: after.as_ref().map(ToString::to_string), limit: piece };
-                let listed: Rows = self.post::<Listed, _>("rows", None, &question).await?;
-                let is_last = listed.rows.len() < piece;
+                let Page { listed, more } = self.post::<Listed, _>("rows", None, &question).await?;
+                let is_last = !more.unwrap_or(listed.rows.len() >= piece);
                 after = listed.rows.last().map(|(resource, _)| resource.clone());
                 all.floor = listed.floor;
                 all.rows.extend(listed.rows);

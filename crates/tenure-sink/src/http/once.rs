@@ -24,8 +24,36 @@ use tower_service::Service;
 /// The longest body of a request, which is read whole: its digest tells a repetition from another request.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// In front of an operation's id, for the record that it was begun.
-const BEGUN: &str = "begun:";
+/// In front of an operation's id, for the record that it was begun for the `n`th time.
+fn begun(n: u64) -> String {
+    if n == 0 { "begun:".to_owned() } else { format!("begun-{n}:") }
+}
+
+/// The same, for the record that nothing was done then.
+fn undone(n: u64) -> String {
+    format!("undone-{n}:")
+}
+
+/// What a status says of the work.
+enum Ended {
+    /// It is over, whether it was done or refused.
+    Over,
+    /// Nothing was done, and it may be asked for again.
+    Undone,
+    /// The handler does not know itself what it has done.
+    Unknown,
+}
+
+impl Ended {
+    fn with(status: StatusCode) -> Self {
+        match status {
+            StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS => Self::Undone,
+            StatusCode::REQUEST_TIMEOUT => Self::Unknown,
+            status if status.is_server_error() => Self::Unknown,
+            _ => Self::Over,
+        }
+    }
+}
 
 /// Where it is written down: a fence with its records.
 pub trait Journal: Send + Sync + 'static {
@@ -67,10 +95,11 @@ pub trait Journal: Send + Sync + 'static {
 /// * One that has ended is answered with its first response again, under `Tenure-Replay: true`, whoever asks: status,
 ///   `Content-Type`, and the body when it is a text of at most 8 KiB. A longer one, and other headers, are not kept.
 /// * One that was begun, and of which no outcome is known, is answered as `unknown` and never run again by itself: after a
-///   crash, after a client that went away while it ran, after a response with a status of 500 or above or that broke off, and
-///   when the takeover came first.
+///   crash, after a client that went away while it ran, after a response with a status of 408, or of 500 or above, or that broke
+///   off, and when the takeover came first.
 ///
-/// A handler that has done nothing says so with a status of 400 to 499, which is kept as the outcome.
+/// A handler that has done nothing says so with a status of 400 to 499. It is kept as the outcome, but for 425 and 429, after
+/// which the operation may be begun again; each such time leaves two records in the journal.
 #[derive(Clone)]
 pub struct OnceLayer {
     journal: Arc<dyn Journal>,
@@ -118,21 +147,45 @@ struct Once {
     journal: Arc<dyn Journal>,
     token: Token,
     operation: OperationId,
-    begun: OperationId,
     digest: Digest,
+    /// How often it was begun before, and nothing was done.
+    times: u64,
 }
 
 impl Once {
     /// `None` when it was begun just now; otherwise the response.
-    async fn begin(&self) -> Result<Option<Response<String>>, Problem> {
-        let nothing = Outcome::new("").map_err(|error| Problem::new(Kind::Failed, error.to_string()))?;
-        match self.journal.record(&self.token, &self.begun, &self.digest, &nothing).await.map_err(failed)? {
-            Verdict::Written => return Ok(None),
-            Verdict::Replay(_) => {}
-            verdict => return Err(refused(&verdict, &self.token)),
+    async fn begin(&mut self) -> Result<Option<Response<String>>, Problem> {
+        while !self.note(&begun(self.times)).await? {
+            let undone = self.marked(&undone(self.times))?;
+            match self.journal.lookup(&self.token, &undone).await.map_err(failed)? {
+                Ok(Lookup::Found(_)) => self.times += 1,
+                Ok(Lookup::Absent) => return self.ended().await.map(Some),
+                Err(verdict) => return Err(refused(&verdict, &self.token)),
+            }
         }
+        Ok(None)
+    }
+
+    /// Writes down, under the operation's id with this in front, that something has happened. `false` when it stands already.
+    async fn note(&self, mark: &str) -> Result<bool, Problem> {
+        let nothing = Outcome::new("").map_err(|error| Problem::new(Kind::Failed, error.to_string()))?;
+        let mark = self.marked(mark)?;
+        match self.journal.record(&self.token, &mark, &self.digest, &nothing).await.map_err(failed)? {
+            Verdict::Written => Ok(true),
+            Verdict::Replay(_) => Ok(false),
+            verdict => Err(refused(&verdict, &self.token)),
+        }
+    }
+
+    fn marked(&self, mark: &str) -> Result<OperationId, Problem> {
+        OperationId::new(format!("{mark}{}", self.operation))
+            .map_err(|error| Problem::new(Kind::Malformed, format!("Idempotency-Key: {error}")))
+    }
+
+    /// The response of the time before.
+    async fn ended(&self) -> Result<Response<String>, Problem> {
         match self.journal.lookup(&self.token, &self.operation).await.map_err(failed)? {
-            Ok(Lookup::Found(found)) => Kept::replay(&found.outcome, found.epoch).map(Some),
+            Ok(Lookup::Found(found)) => Kept::replay(&found.outcome, found.epoch),
             Ok(Lookup::Absent) => Err(self.unknown("it was begun before, and nothing is known of its end")),
             Err(verdict) => Err(refused(&verdict, &self.token)),
         }
@@ -216,8 +269,6 @@ where
     let Some(operation) = parts.extensions.get::<OperationId>().cloned() else {
         return Err(Problem::new(Kind::OperationRequired, "the request has no Idempotency-Key"));
     };
-    let begun = OperationId::new(format!("{BEGUN}{operation}"))
-        .map_err(|error| Problem::new(Kind::Malformed, format!("Idempotency-Key: {error}")))?;
     let body = match Limited::new(body, BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
@@ -229,7 +280,7 @@ where
     let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let mut content = format!("{} {target}\n", parts.method).into_bytes();
     content.extend_from_slice(&body);
-    let once = Once { journal, token, operation, begun, digest: digest_of(&content) };
+    let once = Once { journal, token, operation, digest: digest_of(&content), times: 0 };
     Ok((once, Request::from_parts(parts, body)))
 }
 
@@ -259,7 +310,7 @@ where
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let journal = Arc::clone(&self.layer.journal);
         Box::pin(async move {
-            let (once, request) = match taken(journal, request).await {
+            let (mut once, request) = match taken(journal, request).await {
                 Ok(taken) => taken,
                 Err(problem) => return Ok(problem.into_response().map(Out::from)),
             };
@@ -276,11 +327,12 @@ where
                     return Ok(problem.into_response().map(Out::from));
                 }
             };
-            // It does not know itself what it has done.
-            if response.status().is_server_error() {
-                return Ok(response.map(Out::from));
-            }
-            Ok(match once.end(&kept).await {
+            let noted = match Ended::with(response.status()) {
+                Ended::Unknown => Ok(()),
+                Ended::Undone => once.note(&undone(once.times)).await.map(drop),
+                Ended::Over => once.end(&kept).await,
+            };
+            Ok(match noted {
                 Ok(()) => response.map(Out::from),
                 Err(problem) => problem.into_response().map(Out::from),
             })

@@ -335,5 +335,13 @@ impl Problem {
     }
 }
 
+/// The answer to a method that the path does not have. Which ones it has stands in `Allow`, as every 405 must say.
+#[cfg(feature = "http")]
+pub(super) fn wrong_method(detail: String, allow: &'static str) -> Response<String> {
+    let mut response = Problem::new(Kind::Method, detail).into_response();
+    response.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The routes by which holders seal a sink, and an operator repairs it.
 
 use super::TENURE_TOKEN;
-use super::problem::{Kind, Problem};
+use super::problem::{Kind, Problem, wrong_method};
 use super::wire::{
     self, About, Describe, Described, Forget, ForgetAnswer, List, Listed, ROWS_MAX, Reopened, Seal, SealAnswer,
 };
@@ -93,7 +93,7 @@ impl Inner {
             (&Method::POST, "describe" | "seal" | "forget" | "reopen" | "rows") => {}
             (_, "" | "describe" | "seal" | "forget" | "reopen" | "rows") => {
                 let right = if path.is_empty() { "GET" } else { "POST" };
-                return Err(Problem::new(Kind::Method, format!("{} is not for this path: use {right}", parts.method)));
+                return Ok(wrong_method(format!("{} is not for this path: use {right}", parts.method), right));
             }
             _ => return Err(Problem::new(Kind::NotFound, "a sink has describe, seal, forget, reopen and rows")),
         }
@@ -157,8 +157,9 @@ impl Inner {
     async fn rows(&self, body: &[u8]) -> Result<Response<String>, Problem> {
         let List { after, limit } = parse(body)?;
         let after = after.as_deref().map(named).transpose()?;
-        let listed = self.sink.rows(after.as_ref(), limit.clamp(1, ROWS_MAX)).await.map_err(failed)?;
-        json(&Listed::from(&listed))
+        let limit = limit.clamp(1, ROWS_MAX);
+        let listed = self.sink.rows(after.as_ref(), limit).await.map_err(failed)?;
+        json(&Listed::page(&listed, limit))
     }
 
     async fn reopen(&self) -> Result<Response<String>, Problem> {

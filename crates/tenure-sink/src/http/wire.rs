@@ -4,13 +4,12 @@ use crate::{Description, Rows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tenure_core::fence::{FenceRow, Forgetting, Sealing};
-use tenure_core::{Epoch, Generation, GrantId, ResourceName, SinkId};
+use tenure_core::{Epoch, Generation, GrantId, SinkId};
 
 /// Raised when a program of before would not understand what is said.
 pub(super) const VERSION: u64 = 1;
 
-/// The most rows of one answer. Both ends must know the same number, or a full page is taken for the last: another one needs
-/// another [`VERSION`].
+/// The most rows of one answer. The other end may have a smaller number: that there are more is said.
 pub(super) const ROWS_MAX: usize = 1_000;
 
 /// Which sink it is.
@@ -87,6 +86,16 @@ pub(super) enum ForgetAnswer {
 pub(super) struct Listed {
     rows: Vec<ListedRow>,
     floor: Option<u64>,
+    /// Whether there may be more after these. A program of before does not say so; then a page that is not full is the last.
+    #[serde(default)]
+    more: Option<bool>,
+}
+
+/// A piece of a list, as it was read.
+#[cfg(feature = "http-client")]
+pub(super) struct Page {
+    pub(super) listed: Rows,
+    pub(super) more: Option<bool>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -222,26 +231,31 @@ impl TryFrom<ForgetAnswer> for Forgetting {
     }
 }
 
-impl From<&Rows> for Listed {
-    fn from(listed: &Rows) -> Self {
+#[cfg(feature = "http")]
+impl Listed {
+    /// What the sink gave when it was asked for so many: fewer come only when there are no more.
+    pub(super) fn page(listed: &Rows, limit: usize) -> Self {
         let rows = listed.rows.iter();
         Self {
             rows: rows.map(|(resource, row)| ListedRow { resource: resource.to_string(), row: row.into() }).collect(),
             floor: listed.floor.map(Epoch::get),
+            more: Some(listed.rows.len() >= limit),
         }
     }
 }
 
-impl TryFrom<Listed> for Rows {
+#[cfg(feature = "http-client")]
+impl TryFrom<Listed> for Page {
     type Error = Wrong;
     fn try_from(listed: Listed) -> Result<Self, Wrong> {
         let named = |listed: ListedRow| {
-            let resource = ResourceName::new(listed.resource).map_err(|error| error.to_string())?;
+            let resource = tenure_core::ResourceName::new(listed.resource).map_err(|error| error.to_string())?;
             Ok((resource, listed.row.try_into()?))
         };
-        Ok(Self {
-            rows: listed.rows.into_iter().map(named).collect::<Result<_, Wrong>>()?,
-            floor: floor(listed.floor)?,
-        })
+        let rows: Vec<_> = listed.rows.into_iter().map(named).collect::<Result<_, Wrong>>()?;
+        if rows.is_empty() && listed.more == Some(true) {
+            return Err("it says that there are more rows, and gives none".to_owned());
+        }
+        Ok(Self { listed: Rows { rows, floor: floor(listed.floor)? }, more: listed.more })
     }
 }

@@ -3,12 +3,11 @@
 use super::ObjectSink;
 use super::bucket::Bucket;
 use crate::SinkError;
+use crate::trust::Trust;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -161,10 +160,11 @@ impl Settings {
                 builder = builder.with_config(key, value);
             }
         }
+        let is_plain = self.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
         builder = builder
             .with_bucket_name(&self.bucket)
             .with_retry(retry)
-            .with_http_connector(Connector { tls: self.tls()? });
+            .with_http_connector(Connector { tls: Trust::of(self.tls_ca.as_deref(), !is_plain).config()? });
         if let Some(region) = &self.region {
             builder = builder.with_region(region);
         }
@@ -173,32 +173,6 @@ impl Settings {
         }
         let store = builder.build().map_err(|error| format!("no store can be made of it: {error}"))?;
         Ok(Arc::new(store))
-    }
-
-    /// The provider is given explicitly: with two of them in one program, rustls would panic.
-    fn tls(&self) -> Result<ClientConfig, String> {
-        let mut roots = RootCertStore::empty();
-        match &self.tls_ca {
-            Some(path) => {
-                let unreadable = |why: String| format!("tls_ca {} holds no certificates: {why}", path.display());
-                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
-                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-                    roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
-                }
-                if roots.is_empty() {
-                    return Err(unreadable("it is empty".to_owned()));
-                }
-            }
-            None if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://")) => {}
-            None => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            }
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("no encryption: {error}"))?;
-        Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 }
 

@@ -891,6 +891,8 @@ BEGIN
     SELECT CASE
         WHEN c.oid IS NULL THEN 'there is no such table'
         WHEN c.relkind NOT IN ('r', 'p') THEN format('%s is no table', protect.relation)
+        WHEN c.relispartition THEN format('%s is a partition, and is covered with the table that it is part of: protect %s',
+            protect.relation, pg_partition_root(protect.relation))
         WHEN c.relpersistence = 't' THEN format('%s is a temporary table', protect.relation)
         WHEN c.relnamespace = '{schema}'::regnamespace AND c.relname LIKE 'sink\_%' THEN format('%s is the sink''s own', protect.relation)
         WHEN protect.named IS NULL OR (length(protect.named) - length(replace(protect.named, '%s', ''))) / 2 <>

@@ -81,7 +81,7 @@ impl PostgresLedger {
     ///
     /// # Errors
     /// [`SinkError`]: nothing was installed. The sink must be there, under the rule
-    /// [`Sealed`](tenure_core::fence::Rule::Sealed).
+    /// [`Sealed`](tenure_core::fence::Rule::Sealed) or [`Held`](tenure_core::fence::Rule::Held).
     pub async fn install(&self, client: &mut Client) -> Result<(), SinkError> {
         let fail = |error: tokio_postgres::Error| self.explain("installing the ledger", &error);
         // At another level it would not see what it has waited for.
@@ -271,6 +271,9 @@ impl PostgresLedger {
         // It proves nothing, and changes nothing.
         if let Err(refused) = self.open(tx, token).await? {
             return Ok(Err(refused));
+        }
+        if attempt.resource != token.resource {
+            return Ok(Err(Refused::Missing));
         }
         Ok(self.entry(tx, attempt).await?.map(|entry| entry.state).ok_or(Refused::Missing))
     }

@@ -25,15 +25,21 @@ type Named = (HashMap<String, String>, Option<(String, u16)>);
 /// name a former primary.
 pub(super) fn primary(place: &Arc<Place>, nodes: &[Node], name: &str) -> Result<Node, SinkError> {
     let (answers, answered) = channel::<Said>();
+    let (mut newest, mut heard, mut is_unknown, mut failed) = (None::<(u64, Node)>, 0, false, None);
     for node in nodes {
+        let of = format!("the Sentinel {node}");
         let (place, node, name, answers) = (Arc::clone(place), node.clone(), name.to_owned(), answers.clone());
-        std::thread::spawn(move || {
+        let asks = move || {
             // Nobody may be listening any more.
             let _ = answers.send(ask(&place, &node, &name));
-        });
+        };
+        // Where the system has no thread to spare, the others may be enough.
+        if let Err(error) = std::thread::Builder::new().name("tenure-sentinel".to_owned()).spawn(asks) {
+            let why = format!("no thread could be started to ask it: {error}");
+            failed = Some(SinkError::Unreachable { place: of, why });
+        }
     }
     drop(answers);
-    let (mut newest, mut heard, mut is_unknown, mut failed) = (None::<(u64, Node)>, 0, false, None);
     loop {
         let patience = if 2 * heard > nodes.len() { GRACE } else { 2 * PATIENCE };
         match answered.recv_timeout(patience) {

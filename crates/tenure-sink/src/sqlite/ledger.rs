@@ -16,7 +16,7 @@ use tenure_core::ledger::{Intending, Looked, Voice, intend, take_over};
 use tenure_core::operation::{Attempt, Happening};
 use tenure_core::{Actor, OperationId, Outcome, Reason, ResourceName, SinkId, Token};
 
-/// The ledger of calls in a SQLite database, beside the fence under [`Rule::Sealed`]. A cheap value: keep one, copy it,
+/// The ledger of calls in a SQLite database, beside a fence under [`Rule::Sealed`] or [`Rule::Held`]. A cheap value: keep one, copy it,
 /// make it anew.
 ///
 /// All calls take the caller's own transaction, as [`SqliteFence`]'s do, and check the token in it. Begin it with
@@ -70,9 +70,6 @@ use tenure_core::{Actor, OperationId, Outcome, Reason, ResourceName, SinkId, Tok
 pub struct SqliteLedger;
 
 impl SqliteLedger {
-    /// The fence beside which it lives.
-    const FENCE: SqliteFence = SqliteFence::new(Rule::Sealed);
-
     /// A ledger. Its tables are made by [`install`](Self::install).
     #[must_use]
     pub const fn new() -> Self {
@@ -85,9 +82,9 @@ impl SqliteLedger {
     /// The fence's tables stay as they are: a program that knows no ledger goes on with them.
     ///
     /// # Errors
-    /// [`SinkError`]: nothing was installed. The fence must be there, under [`Rule::Sealed`].
+    /// [`SinkError`]: nothing was installed. The fence must be there, under [`Rule::Sealed`] or [`Rule::Held`].
     pub fn install(&self, connection: &Connection) -> Result<(), SinkError> {
-        super::rows::namespace(connection, Rule::Sealed)?;
+        under_its_rule(|rule| super::rows::namespace(connection, rule))?;
         if !connection.is_autocommit() {
             return book::install(connection);
         }
@@ -265,13 +262,16 @@ impl SqliteLedger {
         if let Err(refused) = self.open(tx, token)? {
             return Ok(Err(refused));
         }
+        if attempt.resource != token.resource {
+            return Ok(Err(Refused::Missing));
+        }
         Ok(book::entry(tx, attempt)?.map(|entry| entry.state).ok_or(Refused::Missing))
     }
 
     /// Checks the token, which makes a deferred transaction a writer before it reads anything, and the tables. The number of
     /// its seal.
     fn open(&self, tx: &Transaction<'_>, token: &Token) -> Result<Result<u64, Refused>, SinkError> {
-        let seal_no = match Self::FENCE.admit(tx, token)? {
+        let seal_no = match under_its_rule(|rule| SqliteFence::new(rule).admit(tx, token))? {
             Ok(admitted) => admitted.seal_no(),
             Err(verdict) => return Ok(Err(Refused::Token(verdict))),
         };
@@ -296,6 +296,14 @@ impl SqliteLedger {
             return Ok(Err(Refused::Missing));
         }
         book::speak(tx, attempt, Voice::Holder(token.epoch), news, outcome, said)
+    }
+}
+
+/// Asks the fence under the rule that it has: one that is sealed.
+fn under_its_rule<T>(ask: impl Fn(Rule) -> Result<T, SinkError>) -> Result<T, SinkError> {
+    match ask(Rule::Sealed) {
+        Err(SinkError::Rule { found, .. }) if found == Rule::Held.name() => ask(Rule::Held),
+        answer => answer,
     }
 }
 
@@ -358,7 +366,7 @@ impl Ledger for SqliteSink {
         let said = book::Said::By(Some(by.clone()), why.to_string());
         self.answer(move |place| {
             place.transact(|tx| {
-                super::rows::namespace(tx, Rule::Sealed)?;
+                under_its_rule(|rule| super::rows::namespace(tx, rule))?;
                 book::version(tx)?;
                 let (news, outcome) = match &decision {
                     Decision::Applied(outcome) => (Happening::Found, outcome.as_ref()),

@@ -1,17 +1,19 @@
 //! The rule `held` beside an authority in one SQLite file, and where it cannot be.
 
 use crate::authority::InSqlite;
-use crate::{id, seal, token};
+use crate::{id, operation, seal, token};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 use tenure_core::fence::{Rule, Sealing};
+use tenure_core::operation::Attempt;
 use tenure_core::record::EndReason;
 use tenure_core::{Ending, Verdict};
-use tenure_sink::conformance::SetAuthority;
+use tenure_sink::conformance::{SetAuthority, answered};
+use tenure_sink::ledger::{Decision, Intended, Intent, Ledger, Refused, Settled, Which};
 use tenure_sink::sqlx::SqlxSqliteFence;
-use tenure_sink::{FileSink, RedisFence, SinkError, SqliteFence, SqliteSink};
+use tenure_sink::{FileSink, RedisFence, SinkError, SqliteFence, SqliteLedger, SqliteSink, digest_of};
 
 struct Shop {
     folder: TempDir,
@@ -64,6 +66,43 @@ impl Shop {
         assert_eq!(std::mem::discriminant(&one), std::mem::discriminant(&other), "{one:?}, {other:?}");
         one
     }
+}
+
+/// A ledger beside such a fence was refused, although it asks the same fence in the same transaction.
+#[test]
+fn a_ledger_beside_it_takes_what_the_holder_says_until_the_deadline() {
+    let shop = Shop::open();
+    let mut connection = Connection::open(shop.path()).unwrap();
+    SqliteLedger.install(&connection).unwrap();
+    let intent = |name: &str| Intent {
+        operation: operation(name),
+        digest: digest_of(name.as_bytes()),
+        system: "bank".parse().unwrap(),
+        owner: "alice".parse().unwrap(),
+    };
+    let mut begin = |name: &str| {
+        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        let intended = SqliteLedger.intent(&tx, &token(1), &intent(name)).unwrap();
+        tx.commit().unwrap();
+        intended
+    };
+    assert_eq!(begin("one"), Ok(Intended::Written));
+    shop.authority.reaches_the_deadline();
+    assert!(matches!(begin("two"), Err(Refused::Token(Verdict::Over(_)))));
+    let mut connection = Connection::open(shop.path()).unwrap();
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let marked = SqliteLedger.sent(tx, &token(1), &operation("one")).unwrap();
+    assert!(matches!(marked, Err(Refused::Token(Verdict::Over(_)))), "{marked:?}");
+    // The next holder settles it, and a person can look and decide.
+    let next = token(2);
+    shop.authority.grants(&next).unwrap();
+    assert!(matches!(seal(&shop.sink, &next), Ok(Sealing::Seal(_))));
+    assert_eq!(answered(shop.sink.settle(&next)).unwrap(), Ok(Settled { unknown: 0, not_applied: 1 }));
+    let listed = answered(shop.sink.list(Which::All, None, None, 10)).unwrap();
+    assert_eq!(listed.iter().map(|attempt| attempt.state).collect::<Vec<_>>(), [Attempt::NotApplied]);
+    let (by, why) = ("op".parse().unwrap(), "as a test".parse().unwrap());
+    let decided = answered(shop.sink.decide(&listed[0].key, &Decision::NotApplied, &by, &why)).unwrap();
+    assert_eq!(decided, Ok(Attempt::NotApplied));
 }
 
 #[test]

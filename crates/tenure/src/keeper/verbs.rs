@@ -41,6 +41,7 @@ impl Keeper {
         if !held.latch(Loss::Ended) {
             held.standing()?;
         }
+        warn_of_unsealed(held, "released");
         let released = on_keeper(held, |held| async move { given_up(&held, None).await });
         match released.await {
             Some(Ok(Ok(_))) => Ok(()),
@@ -62,6 +63,7 @@ impl Keeper {
                 Ok(Ok(_)) => {
                     let (owner, label) = (&shared.owner, held.rare().and_then(|rare| rare.label.as_deref()));
                     tracing::info!(%owner, resource = %token.resource, epoch = token.epoch.get(), label, "resource completed");
+                    warn_of_unsealed(&held, "completed");
                     // One that was lost meanwhile is settled, once, by what it owes.
                     if held.latch(Loss::Ended) {
                         session.settled(token.grant, Some(token.epoch), None);
@@ -147,6 +149,15 @@ where
     let task = task(Arc::clone(held));
     held.shared().spawn(async move { drop(tell.send(task.await)) });
     told.await.ok()
+}
+
+/// A receiver that the takeover was announced without, and that was never sealed, goes on to accept a former grant.
+fn warn_of_unsealed(held: &Held, ended: &'static str) {
+    for sink in held.excused() {
+        let token = held.token();
+        tracing::warn!(resource = %token.resource, epoch = token.epoch.get(), %sink, ended,
+            "a receiver was never sealed by this lease: a former holder may be accepted there until the next one seals it");
+    }
 }
 
 fn refused(held: &Held, refusal: Refusal) -> FinishError {

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     HangThenFail(Gate, bool),
     /// It is never answered; a swap is kept, to be done by [`Faults::land`] when nobody expects it any more.
     Late,
+    /// This happens, then it is done.
+    First(Box<dyn Fn() + Send>),
     /// It is done, then this happens, then it answers.
     Then(Box<dyn Fn() + Send>),
     /// The thread that called it stands still: once to say so, once more to go on.
@@ -227,6 +229,7 @@ impl Faults {
             Hang(Gate, bool),
             HangThenFail(Gate, bool),
             Late,
+            First,
             Then,
             Block(Arc<std::sync::Barrier>),
         }
@@ -238,6 +241,7 @@ impl Faults {
             Fault::HangAfter(gate) => Now::Hang(gate.clone(), true),
             Fault::HangThenFail(gate, done) => Now::HangThenFail(gate.clone(), *done),
             Fault::Late => Now::Late,
+            Fault::First(_) => Now::First,
             Fault::Then(_) => Now::Then,
             Fault::Block(barrier) => Now::Block(Arc::clone(barrier)),
         };
@@ -265,6 +269,12 @@ impl Faults {
             Now::Late => {
                 late();
                 std::future::pending().await
+            }
+            Now::First => {
+                if let Fault::First(hook) = &*fault.lock().unwrap() {
+                    hook();
+                }
+                work.await
             }
             Now::Then => {
                 let answer = work.await;

@@ -8,6 +8,7 @@ mod stage;
 
 mod cancel;
 mod causes;
+mod crashes;
 mod drills;
 mod ends;
 mod examples;

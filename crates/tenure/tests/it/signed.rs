@@ -65,7 +65,7 @@ async fn a_holder_with_keys_seals_a_receiver_that_asks_for_a_signature() {
 async fn without_the_right_keys_nothing_is_sealed_and_the_grant_is_given_back() {
     let site = Site::new();
     // The receiver knows the keys of this folder.
-    KeyFolder::new(site.keys()).list().unwrap();
+    KeyFolder::new(site.keys()).make().unwrap();
     for (keys, says) in [(None, "Builder::keys"), (Some("others"), "not known here")] {
         let worker = site.worker(keys).await;
         let error = worker.acquire(RESOURCE).sink(site.shop()).wait(NOW).await.unwrap_err();
@@ -82,7 +82,7 @@ async fn keys_that_cannot_be_used_are_named() {
     use std::os::unix::fs::PermissionsExt as _;
     let site = Site::new();
     let keys = KeyFolder::new(site.keys());
-    keys.list().unwrap();
+    keys.make().unwrap();
     let shop = site.shop();
     std::fs::set_permissions(site.keys().join("keys.json"), std::fs::Permissions::from_mode(0o644)).unwrap();
     let worker = site.worker(Some("keys")).await;

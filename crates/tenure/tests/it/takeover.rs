@@ -451,6 +451,7 @@ async fn the_next_holder_excuses_nobody() {
     let (old, lease) = excused(&ten).await;
     let without = lease.token().clone();
     lease.release().await.unwrap();
+    assert_eq!(ten.why(Event::Released).await.as_deref(), Some("never sealed: shop-7"));
     assert_eq!(ten.row_epoch(DOWN).await, Some(old.epoch.get()), "nobody has sealed it meanwhile");
     let worker = ten.stage.worker("next").await;
     let next = ten.stage.drive("it is taken over", ten.plain_wish(&worker).into_future()).await.unwrap();

@@ -1,4 +1,4 @@
-use super::refusal;
+use super::{Fate, refusal};
 use crate::exit::Exit;
 use tenure::core::Digest;
 use tenure::core::ledger::Unheard;
@@ -25,6 +25,27 @@ fn read(state: Attempt, decided_by: Option<&str>) -> AttemptRecord {
         decided_by: decided_by.map(|by| by.parse().unwrap()),
         why: None,
     }
+}
+
+/// Two persons said the same at once, and the second was told that it was his word that counted.
+#[test]
+fn whoever_comes_second_is_told_whose_word_stands() {
+    let unknown = read(Attempt::Unknown, None);
+    let by =
+        |by: &str, why: &str| AttemptRecord { why: Some(why.parse().unwrap()), ..read(Attempt::Applied, Some(by)) };
+    let (anna, reason) = ("anna".parse().unwrap(), "in the statement".parse().unwrap());
+    let ours = Fate::of(&unknown, &by("anna", "in the statement"), (&anna, &reason));
+    assert!(ours.is_ours && ours.says == "applied; it is not made again", "{}", ours.says);
+    let late = Fate::of(&unknown, &by("bob", "he has seen it"), (&anna, &reason));
+    assert!(!late.is_ours && late.says == "applied, as bob has said before: he has seen it", "{}", late.says);
+    // Two terminals of one person.
+    let twice = Fate::of(&unknown, &by("anna", "he has seen it"), (&anna, &reason));
+    assert!(!twice.is_ours);
+    let again = Fate::of(&by("anna", "in the statement"), &by("anna", "in the statement"), (&anna, &reason));
+    assert!(!again.is_ours, "the same once more is no news");
+    let found = AttemptRecord { why: Some("looked for".parse().unwrap()), ..read(Attempt::NotApplied, None) };
+    let found = Fate::of(&unknown, &found, (&anna, &reason));
+    assert!(!found.is_ours && found.says == "not applied, as it was known before", "{}", found.says);
 }
 
 /// Two persons decided at once, and the second was told: "lost is unknown: that is final".

@@ -1,9 +1,12 @@
 //! Receivers that a command may start without.
 
-use super::account;
+use super::{Running, account};
+use crate::rig::until;
 use crate::site::Site;
 use serde_json::json;
 use std::net::TcpListener;
+use tenure::core::fence::Rule;
+use tenure::sink::{FileSink, SqliteSink};
 
 /// The address of a server that is down.
 fn down() -> String {
@@ -29,6 +32,7 @@ fn a_command_starts_without_a_receiver_that_is_excused_and_every_verb_says_so() 
         "Announced without copy, by the holder's policy",
         "1/2, 1 excused",
         "without copy",
+        "the receiver copy was never sealed by this run",
     ]);
     assert_eq!(account(&said)["excused"], json!(["copy"]));
     assert!(said.out.lines().any(|line| line.starts_with("copy") && line.contains("excused")), "{}", said.out);
@@ -38,9 +42,56 @@ fn a_command_starts_without_a_receiver_that_is_excused_and_every_verb_says_so() 
         shown["receivers"].as_array().unwrap().iter().map(|of| (&of["id"], &of["sealed"], &of["excused"])).collect();
     let (yes, no) = (json!(true), json!(false));
     assert_eq!(receivers, [(&json!("copy"), &no, &yes), (&json!("main"), &yes, &no)]);
-    // The excuse was the grant's, which is given up.
+    // The excuse was the grant's, which is given up; that it was never sealed stays in the history.
+    site.tenure(&["history", "r"]).ended(0).with(&["never sealed: copy"]);
     let after = site.tenure(&["show", "r", "--json"]).ended(0).whole_json();
     assert_eq!(after["receivers"][0]["excused"], no);
+}
+
+/// A folder that was not mounted yet kept the command from starting, although it was excused.
+#[test]
+fn a_receiver_in_files_that_is_not_there_is_excused_and_sealed_when_it_comes() {
+    let site = Site::new();
+    let script = site.script("waits.sh", "echo up; until [ -e go ]; do sleep 0.02; done");
+    for (number, copy) in ["file:copy-0?id=copy", "sqlite:copy-1?id=copy"].into_iter().enumerate() {
+        let resource = format!("r{number}");
+        let path = site.path(&format!("copy-{number}"));
+        let args = [
+            &[
+                "run",
+                "--resource",
+                &resource,
+                "--sink",
+                MAIN,
+                "--sink",
+                copy,
+                "--excuse",
+                "copy",
+                "--excuse-after",
+                "200ms",
+            ],
+            &["--", "sh", &script][..],
+        ];
+        let mut run = Running::start(site.command(&args.concat()));
+        run.hear("up");
+        assert!(!path.exists(), "nothing is made");
+        let shown = || site.tenure(&["show", &resource, "--json"]).ended(0).whole_json()["receivers"][0].clone();
+        assert_eq!((&shown()["id"], &shown()["excused"]), (&json!("copy"), &json!(true)));
+        match number {
+            0 => drop(FileSink::create(&path, "copy".parse().unwrap(), Rule::Sealed).unwrap()),
+            _ => drop(SqliteSink::create(&path, "copy".parse().unwrap(), Rule::Sealed).unwrap()),
+        }
+        until("it is sealed", || shown()["sealed"] == json!(true));
+        assert_eq!(shown()["excused"], json!(false));
+        std::fs::write(site.path("go"), "").unwrap();
+        run.end().ended(0).with(&["going on without the receiver copy", "the receiver copy is sealed now"]);
+        std::fs::remove_file(site.path("go")).unwrap();
+    }
+    // Not excused, it is an error at once, and so is an address that makes no sense.
+    let run = ["run", "--resource", "r", "--sink", "file:nowhere?id=copy"];
+    site.tenure(&[&run[..], &["--", "true"]].concat()).ended(69).with(&["nowhere is not there"]);
+    let run = ["run", "--resource", "r", "--sink", "file:nowhere?id=copy&rul=sealed", "--excuse", "copy"];
+    site.tenure(&[&run[..], &["--", "true"]].concat()).ended(64).with(&["has no parameter"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::world::{TTL, World, release, resource};
 use crate::decide::{Refusal, Reply, Request, SinkRefusal};
 use crate::record::{EndReason, Phase};
-use crate::{Epoch, Generation, GrantId, Reason, SinkId, Token};
+use crate::{Epoch, Generation, GrantId, Outcome, Reason, SinkId, Token};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
@@ -166,8 +166,15 @@ fn a_takeover_that_excuses_a_sink_names_it_until_it_is_sealed() {
     assert_eq!(world.ask(&seal(&[log])), Ok(Reply::Marked));
     assert_eq!(world.why.as_ref().map(Reason::as_str), Some("not excused any more: log"));
     assert_eq!(excused(&world), BTreeSet::from([files.clone()]));
-    // The next grant excuses nobody.
+    // Whoever reads how it ended learns where it never came to be.
+    let mut completed = world.clone();
+    let outcome = Outcome::new("done").unwrap();
+    let complete = Request::Complete { token: token.clone(), session: a.session, outcome };
+    assert_eq!(completed.ask(&complete), Ok(Reply::Completed));
+    assert_eq!(completed.why.as_ref().map(Reason::as_str), Some("never sealed: files"));
     assert_eq!(world.ask(&release(&token)), Ok(Reply::Released));
+    assert_eq!(world.why.as_ref().map(Reason::as_str), Some("never sealed: files"));
+    // The next grant excuses nobody.
     assert!(excused(&world).is_empty());
     let wish = world.wish_with(&a, "r", &["db", "files", "log"]);
     let Ok(Reply::Granted(granted)) = world.ask(&wish) else { panic!("refused") };

@@ -8,6 +8,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
 /// Records, a clock, and no races: each request is decided and its changes are made in one go.
+#[derive(Clone)]
 pub(super) struct World {
     pub(super) now: Instant<AuthorityClock>,
     pub(super) authority: AuthorityRecord,

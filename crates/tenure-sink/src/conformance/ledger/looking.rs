@@ -18,6 +18,7 @@ pub(super) const CLAUSES: &[Clause] = &[
     ("each attempt is listed once, in order, with its age", each_is_listed_once),
     ("V5: one reconciliation settles all that probes can see", v5_reconciliation),
     ("a reconciliation under an old token settles nothing", an_old_token_reconciles_nothing),
+    ("a token says nothing of another resource's attempts, and hears nothing of them", nothing_of_another_resource),
 ];
 
 fn l2_over_is_over(book: &Book) {
@@ -111,6 +112,18 @@ fn each_is_listed_once(book: &Book) {
     }
     assert_eq!(book.list(Which::Open).len(), 8);
     assert_eq!(book.list(Which::All).len(), 8);
+}
+
+/// A look-up that has seen nothing was answered for any resource.
+fn nothing_of_another_resource(book: &Book) {
+    let (own, other) = (of("a", 1, 1), of("b", 1, 2));
+    book.grant(&own);
+    book.grant(&other);
+    let attempt = book.lost(&other, "there");
+    for looked in [Looked::NotSeen, Looked::AbsentForGood, Looked::Found(outcome("there"))] {
+        assert_eq!(book.found(&own, &attempt, &looked), Err(Refused::Missing), "{looked:?}");
+    }
+    assert_eq!(book.found(&other, &attempt, &Looked::NotSeen), Ok(Attempt::Unknown));
 }
 
 /// An outside system with these effects.

@@ -1,12 +1,9 @@
 //! An address taken apart.
 
+use crate::trust::Trust;
 use crate::{SinkError, shown};
 use http::HeaderValue;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 use tenure_core::address::{Address, plain, span};
 
@@ -57,6 +54,7 @@ impl Settings {
 
     pub(super) fn client(&self) -> Result<reqwest::Client, SinkError> {
         let wrong = |why: String| SinkError::Address { url: self.place.clone(), why };
+        let trust = Trust::of(self.tls_ca.as_deref(), self.is_encrypted);
         reqwest::Client::builder()
             .no_proxy()
             .tcp_nodelay(true)
@@ -64,35 +62,9 @@ impl Settings {
             .timeout(self.wait)
             // A redirect would carry the signed grant to wherever it points.
             .redirect(reqwest::redirect::Policy::none())
-            .tls_backend_preconfigured(self.tls().map_err(wrong)?)
+            .tls_backend_preconfigured(trust.config().map_err(wrong)?)
             .build()
             .map_err(|error| wrong(format!("no connections can be made: {error}")))
-    }
-
-    /// The provider is given explicitly: with two of them in one program, rustls would panic.
-    fn tls(&self) -> Result<ClientConfig, String> {
-        let mut roots = RootCertStore::empty();
-        match &self.tls_ca {
-            Some(path) => {
-                let unreadable = |why: String| format!("tls_ca {} holds no certificates: {why}", path.display());
-                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
-                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-                    roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
-                }
-                if roots.is_empty() {
-                    return Err(unreadable("it is empty".to_owned()));
-                }
-            }
-            None if self.is_encrypted => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            }
-            None => {}
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("no encryption: {error}"))?;
-        Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 }
 

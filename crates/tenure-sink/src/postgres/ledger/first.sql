@@ -4,9 +4,9 @@
 --     GRANT SELECT, INSERT, UPDATE ON {schema}.ledger_attempt TO app; GRANT SELECT ON {schema}.ledger_migration TO app
 
 DO $$ BEGIN
-    IF (SELECT n.rule FROM {schema}.sink_namespace n) <> 'sealed' THEN
-        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the sink is under another rule than sealed, and a ledger needs its seals',
-            HINT = 'Make another sink for it.';
+    IF (SELECT n.rule FROM {schema}.sink_namespace n) NOT IN ('sealed', 'held') THEN
+        RAISE EXCEPTION USING ERRCODE = '55000', MESSAGE = 'the sink is never sealed, and a ledger needs its seals',
+            HINT = 'Make another sink for it, under the rule sealed or held.';
     END IF;
 END $$;
 

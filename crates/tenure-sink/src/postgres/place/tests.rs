@@ -62,7 +62,7 @@ fn what_makes_no_sense_is_refused_with_what_would_be_right() {
         ("postgres://db1/shop?max_ttl=1s", "it has id, rule, create, wait, schema"),
         ("postgres://db1/shop?sslmode=allow", "take disable, prefer or verify-full"),
         ("postgres://db1/shop?sslmode=disable&tls_ca=/none", "leave one of them out"),
-        ("postgres://db1/shop?tls_ca=/none/such.pem", "cannot be used"),
+        ("postgres://db1/shop?tls_ca=/none/such.pem", "holds no certificates"),
         ("postgres:///shop", "it names no host"),
         ("postgres://db1:x/shop", "write postgres://USER:PASSWORD@HOST"),
         ("postgres://db1/shop?id=", "choose one with id=NAME"),

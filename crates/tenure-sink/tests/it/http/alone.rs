@@ -168,6 +168,40 @@ fn what_the_receivers_own_store_has_not_answered_is_not_called_undone() {
     assert_ne!(generation(), before, "it was carried out");
 }
 
+#[test]
+fn a_page_says_whether_there_are_more() {
+    let alone = Alone::new();
+    for name in ["a", "b", "c"] {
+        let token =
+            Token { resource: ResourceName::new(name).unwrap(), epoch: Epoch::FIRST, grant: GrantId::from_bits(7) };
+        assert!(matches!(crate::seal(&alone.sink, &token), Ok(Sealing::Seal(_))));
+    }
+    let page = |after: Option<&str>, limit: usize| {
+        let body = serde_json::json!({ "after": after, "limit": limit }).to_string();
+        let (status, body) = alone.post("/rows", &[("authorization", b"Bearer secret")], body.into_bytes());
+        let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+        (status, answer["rows"].as_array().unwrap().len(), answer["more"].as_bool())
+    };
+    assert_eq!(page(None, 2), (200, 2, Some(true)));
+    assert_eq!(page(Some("b"), 2), (200, 1, Some(false)));
+    assert_eq!(page(None, 10), (200, 3, Some(false)));
+}
+
+#[test]
+fn a_path_that_wants_another_method_says_which() {
+    let alone = Alone::new();
+    let ask = |method: &str, path: &str| {
+        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        let response = answered(alone.routes.clone().call(request)).unwrap();
+        (response.status().as_u16(), response.headers().get("allow").map(|allow| allow.to_str().unwrap().to_owned()))
+    };
+    assert_eq!(ask("POST", "/"), (405, Some("GET".to_owned())));
+    for path in ["/describe", "/seal", "/forget", "/reopen", "/rows"] {
+        assert_eq!(ask("GET", path), (405, Some("POST".to_owned())));
+    }
+    assert_eq!(ask("GET", "/other"), (404, None));
+}
+
 /// A secret that was read from a file with the end of its line opened nothing.
 #[test]
 fn an_operators_secret_may_come_with_the_end_of_its_line() {
@@ -189,6 +223,10 @@ fn the_public_keys_are_served_and_nothing_else_of_them() {
         let request = Request::builder().method(method).uri("/").body(Body::empty()).unwrap();
         answered(KeySet::new(keys.clone()).call(request)).unwrap()
     };
+    let none = ask("GET");
+    assert_eq!(none.status(), 500);
+    assert!(none.body().contains("tenure keys make") && !keys.path().exists(), "{}", none.body());
+    keys.make().unwrap();
     let response = ask("GET");
     assert_eq!(
         (response.status().as_u16(), response.headers()["content-type"].as_bytes()),
@@ -198,6 +236,6 @@ fn the_public_keys_are_served_and_nothing_else_of_them() {
     keys.rotate().unwrap();
     assert_eq!(PublicKeys::parse(ask("GET").body().as_bytes()).unwrap(), keys.public_keys().unwrap());
     let refused = ask("POST");
-    assert_eq!(refused.status(), 405);
+    assert_eq!((refused.status().as_u16(), refused.headers()["allow"].as_bytes()), (405, &b"GET, HEAD"[..]));
     assert!(!refused.body().contains("Use POST") && refused.body().contains("with GET"), "{}", refused.body());
 }

@@ -144,6 +144,36 @@ fn a_refusal_is_kept_and_a_failure_is_unknown() {
     assert_eq!(mailer.sent(), 2);
 }
 
+/// "Too many requests" was kept as what the operation had come to, so that the same operation never got through.
+#[test]
+fn what_was_not_done_for_now_may_be_asked_for_again() {
+    let (service, mailer) = start();
+    let post =
+        |status: &str| service.post("/mail", &token(1), Some(&operation("busy")), &[("x-status", status)], "hello");
+    for status in ["429", "425", "429"] {
+        let reply = post(status);
+        assert_eq!((reply.status.to_string().as_str(), reply.header("tenure-replay")), (status, None));
+    }
+    assert_eq!((post("200").status, mailer.sent()), (200, 4));
+    let again = post("200");
+    assert_eq!((again.status, again.header("tenure-replay"), mailer.sent()), (200, Some("true"), 4));
+    // What was begun again is unknown like any other when nothing is heard of its end.
+    let post =
+        |status: &str| service.post("/mail", &token(1), Some(&operation("fails")), &[("x-status", status)], "hello");
+    assert_eq!([post("429").status, post("503").status], [429, 503]);
+    assert_eq!((post("200").problem().kind.name(), mailer.sent()), ("unknown", 6));
+}
+
+/// A handler that was given up by a time limit in front of it may have done all of its work.
+#[test]
+fn a_handler_that_was_given_up_leaves_an_unknown() {
+    let (service, mailer) = start();
+    let post =
+        |status: &str| service.post("/mail", &token(1), Some(&operation("slow")), &[("x-status", status)], "hello");
+    assert_eq!(post("408").status, 408);
+    assert_eq!((post("200").problem().kind.name(), mailer.sent()), ("unknown", 1));
+}
+
 /// What a handler had begun to say was cut off, and kept as an empty answer with status 200.
 #[test]
 fn a_response_that_breaks_off_is_unknown() {

@@ -96,6 +96,38 @@ fn an_answer_that_does_not_come_is_not_known_and_may_be_asked_for_again() {
     assert!(error.is_transient(), "{error}");
 }
 
+/// A receiver that gave fewer rows at once than were asked for was taken to have no more of them, and a restored authority
+/// learnt only of those.
+#[test]
+fn a_receiver_that_gives_few_rows_at_once_is_asked_until_it_has_no_more() {
+    let row = |name: &str| {
+        let grant = "0".repeat(32);
+        format!(
+            r#"{{"resource":"{name}","epoch":1,"grant":"{grant}","generation":"g","seal_no":1,"enrolled":["sink"]}}"#
+        )
+    };
+    let page = |rows: &[&str], more: &str| {
+        let rows = rows.iter().map(|name| row(name)).collect::<Vec<_>>().join(",");
+        http("200 OK", "", &format!(r#"{{"rows":[{rows}],"floor":null{more}}}"#))
+    };
+    let list = |pages: Vec<String>, limit: usize| {
+        let address = speaking([vec![about()], pages].concat());
+        let sink = HttpSink::open(&format!("http://{address}/x")).unwrap();
+        let listed = answered(sink.rows(None, limit))?;
+        Ok::<_, SinkError>(listed.rows.iter().map(|(resource, _)| resource.to_string()).collect::<Vec<_>>())
+    };
+    let (more, no_more) = (r#","more":true"#, r#","more":false"#);
+    let pages = || vec![page(&["a", "b"], more), page(&["c", "d"], more), page(&["e"], no_more)];
+    assert_eq!(list(pages(), 10).unwrap(), ["a", "b", "c", "d", "e"]);
+    assert_eq!(list(pages(), 3).unwrap(), ["a", "b", "c"]);
+    // A program of before does not say it.
+    assert_eq!(list(vec![page(&["a", "b"], "")], 10).unwrap(), ["a", "b"]);
+    assert_eq!(list(vec![page(&["a", "b"], ""), page(&["c"], "")], 2).unwrap(), ["a", "b"]);
+    // One that would be asked for ever.
+    let error = list(vec![page(&[], more)], 10).unwrap_err();
+    assert!(matches!(error, SinkError::Foreign { .. }) && error.to_string().contains("gives none"), "{error}");
+}
+
 /// A server that accepts and says nothing, as a stopped process does.
 #[test]
 fn a_silent_receiver_is_given_up_after_the_time_to_wait() {

@@ -47,7 +47,7 @@ fn a_database_from_before_the_ledger_says_so_and_gets_one_beside_its_fence() {
 }
 
 #[test]
-fn a_ledger_needs_a_fence_under_the_sealed_rule() {
+fn a_ledger_needs_a_fence_that_is_sealed() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("plain.sqlite");
     let connection = Connection::open(&path).unwrap();

@@ -2,7 +2,7 @@
 
 use super::database::{Database, Open, connect};
 use crate::authority::InPostgres;
-use crate::{id, seal, token};
+use crate::{id, operation, seal, token};
 use std::time::Duration;
 use tenure_core::fence::{Rule, Sealing};
 use tenure_core::record::EndReason;
@@ -10,7 +10,8 @@ use tenure_core::{Ending, Verdict};
 use tenure_servers::postgres::psql;
 use tenure_servers::{Postgres, eventually};
 use tenure_sink::conformance::{Held, SetAuthority, SinkUnderTest, answered};
-use tenure_sink::{PostgresFence, PostgresSink, SinkError};
+use tenure_sink::ledger::{Intended, Intent, Ledger, Refused, Settled};
+use tenure_sink::{PostgresFence, PostgresLedger, PostgresSink, SinkError, digest_of};
 use tokio_postgres::IsolationLevel;
 
 /// Epoch 1 is granted and sealed.
@@ -53,6 +54,34 @@ fn h1_a_check_that_waits_for_the_fence_reads_the_authority_afterwards() {
     });
     assert_eq!(why(written), Ending::Session(EndReason::Expired));
     assert_eq!(database.value(&token(1).resource), None);
+}
+
+#[test]
+fn a_ledger_beside_it_takes_what_the_holder_says_until_the_deadline() {
+    let database = granted();
+    let ledger = PostgresLedger::default();
+    database.transaction(async |client| ledger.install(client).await.unwrap());
+    let begin = |name: &str| {
+        let intent = Intent {
+            operation: operation(name),
+            digest: digest_of(name.as_bytes()),
+            system: "bank".parse().unwrap(),
+            owner: "alice".parse().unwrap(),
+        };
+        database.transaction(async |client| {
+            let tx = client.transaction().await.unwrap();
+            let intended = ledger.intent(&tx, &token(1), &intent).await.unwrap();
+            tx.commit().await.unwrap();
+            intended
+        })
+    };
+    assert_eq!(begin("one"), Ok(Intended::Written));
+    database.authority().unwrap().reaches_the_deadline();
+    assert!(matches!(begin("two"), Err(Refused::Token(Verdict::Over(_)))));
+    let next = token(2);
+    database.authority().unwrap().grants(&next).unwrap();
+    assert!(matches!(seal(&database.sink, &next), Ok(Sealing::Seal(_))));
+    assert_eq!(answered(database.sink.settle(&next)).unwrap(), Ok(Settled { unknown: 0, not_applied: 1 }));
 }
 
 /// Locking what it reads would keep the holder's own renewals waiting until it commits.

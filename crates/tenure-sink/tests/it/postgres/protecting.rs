@@ -297,6 +297,32 @@ fn partitions_are_covered_also_those_that_come_later() {
     shop.refused("TRUNCATE of_c", shop.held("TRUNCATE of_c"), "TRUNCATE");
 }
 
+/// A partition of a protected table has its trigger already, and one of its own was refused in the server's words: "trigger
+/// already exists". One that was protected alone was in the way of the whole table.
+#[test]
+fn a_partition_is_not_protected_alone() {
+    let shop = Shop::create(
+        "CREATE TABLE document (tenant text, n int) PARTITION BY LIST (tenant); \
+         CREATE TABLE of_a PARTITION OF document FOR VALUES IN ('a') PARTITION BY RANGE (n); \
+         CREATE TABLE of_a_low PARTITION OF of_a FOR VALUES FROM (0) TO (100); \
+         CREATE TABLE others PARTITION OF document DEFAULT",
+        "SELECT",
+    );
+    let refuses = || {
+        for table in ["of_a", "of_a_low"] {
+            let refused = shop.psql(&format!("SELECT tenure.protect('{table}', 'tenant')")).unwrap_err();
+            let says = format!(
+                "public.{table} is a partition, and is covered with the table that it is part of: protect public.document"
+            );
+            assert!(refused.contains(&says), "{refused}");
+        }
+    };
+    refuses();
+    shop.done("SELECT tenure.protect('document', 'tenant')");
+    refuses();
+    assert_eq!(shop.done("SELECT relation, whole FROM tenure.protected()"), "document|t");
+}
+
 #[test]
 fn the_resource_s_name_may_be_made_of_the_column_or_be_one_for_the_whole_table() {
     let shop = Shop::create(
