@@ -48,7 +48,7 @@ fn a_switch_whose_answer_is_lost_is_looked_up_and_not_made_again() {
     site.index = proxy.url(&direct);
     let mut worker = Worker::start(&site, TENANT, &[], &[(STOP, "before-switch")]);
     worker.is_stopped();
-    // The statement, and not the level READ COMMITTED.
+    // Not every text that begins so: the level of isolation does, too.
     proxy.drop_answer_to(b"COMMIT\0");
     worker.wake();
     proxy.wait_lost(1);
