@@ -209,11 +209,11 @@ impl Records<'_> {
         self.building(token).await
     }
 
-    /// The generation that this token is building.
+    /// The generation that this token is building. It cannot be published before this transaction ends.
     pub(in crate::index) async fn building(&self, token: &Token) -> Result<Built, Stop> {
         let sql = format!(
             "SELECT {BUILT} FROM generation AS g
-             WHERE g.tenant = $1 AND g.epoch = $2 AND g.grant_id = $3 AND g.state = 'building'"
+             WHERE g.tenant = $1 AND g.epoch = $2 AND g.grant_id = $3 AND g.state = 'building' FOR UPDATE OF g"
         );
         let (epoch, grant) = (token.epoch.as_i64(), token.grant.to_string());
         let row = self.one(&sql, &[(&epoch, Type::INT8), (&grant, Type::TEXT)]).await?;
@@ -268,6 +268,7 @@ impl Records<'_> {
 
     /// Moves the alias, if it may: nothing was changed when the answer is not [`Switched::To`].
     pub(in crate::index) async fn switch(&self, token: &Token, switch: &Switch) -> Result<Switched, Stop> {
+        self.take_turn().await?;
         let find = "SELECT a.version, a.epoch, g.making
                     FROM alias AS a JOIN generation AS g ON g.tenant = a.tenant AND g.epoch = a.epoch WHERE a.tenant = $1";
         let before = self.one(find, &[]).await?;
@@ -332,6 +333,7 @@ impl Records<'_> {
 
     /// Condemns what nobody needs any more, and returns what is condemned.
     pub(in crate::index) async fn condemn(&self, token: &Token, keep: usize) -> Result<Vec<u64>, Stop> {
+        self.take_turn().await?;
         let sql = "UPDATE generation SET state = 'condemned'
                    WHERE tenant = $1 AND epoch < $2 AND state <> 'condemned'
                      AND epoch NOT IN (SELECT epoch FROM alias WHERE tenant = $1)
@@ -362,6 +364,12 @@ impl Records<'_> {
     /// Forgets a generation.
     pub(in crate::index) async fn forget(&self, epoch: u64) -> Result<(), Stop> {
         self.run("DELETE FROM generation WHERE tenant = $1 AND epoch = $2", &[(&signed(epoch), Type::INT8)]).await
+    }
+
+    /// Waits for others under the same token who move the alias or condemn. What is read after it is what they left: at READ
+    /// COMMITTED each statement looks anew. The tenant has a row here whenever there is something to move or to condemn.
+    async fn take_turn(&self) -> Result<(), Stop> {
+        self.run("SELECT FROM generation WHERE tenant = $1 ORDER BY epoch FOR UPDATE", &[]).await
     }
 
     async fn all(&self, sql: &str, more: &[Parameter<'_>]) -> Result<Vec<Row>, Stop> {

@@ -22,16 +22,15 @@ const TURNS: usize = 8;
 /// How many connections are kept when nobody calls.
 const IDLE_MAX: usize = 4;
 
-/// How long a call may take until its commit, or its whole reading; and how long the commit may.
-const WORK_TIMEOUT: Duration = Duration::from_secs(40);
-const COMMIT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long things may take, counted in waits for other transactions: a statement, a transaction that its program has left, all of
+/// a call before its commit, and the commit. The server knows the first two, and so ends what nobody waits for any more.
+const STATEMENT: u32 = 6;
+const IDLE: u32 = 6;
+const WORK: u32 = 8;
+const COMMIT: u32 = 3;
 
 /// How long an index of vectors may take to be made.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// The same, by the server. It ends a transaction that its program has left, and what waits for one.
-const BOUNDS: &str = "SET LOCAL statement_timeout = '30s'; SET LOCAL lock_timeout = '5s'; \
-                      SET LOCAL idle_in_transaction_session_timeout = '30s'";
 
 /// The database of an index. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -83,7 +82,7 @@ impl Database {
         const DOING: &str = "making the index";
         let place = &self.0.place;
         let maker = PostgresSink::create(&place.url, sink_id(tenant), Rule::Sealed)?;
-        self.bounded(WORK_TIMEOUT, DOING, async {
+        self.bounded(self.0.place.wait * WORK, DOING, async {
             maker.ready().await?;
             let mut session = self.session().await?;
             if !session.is_made().await? {
@@ -148,11 +147,13 @@ impl Database {
         doing: &'static str,
         work: impl AsyncFnOnce(&Client) -> Result<T, Stop>,
     ) -> Result<Option<T>, IndexError> {
-        let read = self.bounded(WORK_TIMEOUT, doing, async {
+        let read = self.bounded(self.0.place.wait * WORK, doing, async {
             let session = self.session().await?;
             let path = session.path().await?;
-            let begin =
-                format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {BOUNDS}; SET LOCAL search_path = {path}");
+            let begin = format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}; SET LOCAL search_path = {path}",
+                bounds(&self.0.place)
+            );
             session.client.batch_execute(&begin).await?;
             let done = work(&session.client).await?;
             session.client.batch_execute("COMMIT").await?;
@@ -188,7 +189,7 @@ impl Database {
         doing: &'static str,
         work: impl AsyncFnOnce(&mut Transaction<'_>) -> Result<T, Stop>,
     ) -> Result<T, WriteError> {
-        self.transact_within(WORK_TIMEOUT, doing, work).await
+        self.transact_within(self.0.place.wait * WORK, doing, work).await
     }
 
     async fn transact_within<T>(
@@ -204,7 +205,7 @@ impl Database {
             let path = session.path().await?;
             let begin = session.client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
             let mut tx = begin.start().await?;
-            tx.batch_execute(&format!("{BOUNDS}; SET LOCAL search_path = {path}")).await?;
+            tx.batch_execute(&format!("{}; SET LOCAL search_path = {path}", bounds(place))).await?;
             let done = work(&mut tx).await?;
             Ok((tx, done))
         });
@@ -236,11 +237,12 @@ impl Database {
     /// [`WriteError::Unknown`] when no answer came: it stands, or it does not.
     async fn commit(&self, tx: Transaction<'_>, doing: &'static str) -> Result<(), WriteError> {
         let place = &self.0.place;
-        let error = match timeout(COMMIT_TIMEOUT, tx.commit()).await {
+        let bound = place.wait * COMMIT;
+        let error = match timeout(bound, tx.commit()).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error,
             Err(_) => {
-                let why = format!("{}: the commit was not answered within {COMMIT_TIMEOUT:?}", place.name);
+                let why = format!("{}: the commit was not answered within {bound:?}", place.name);
                 return Err(WriteError::Unknown(why));
             }
         };
@@ -297,12 +299,23 @@ impl Session {
     }
 }
 
+/// What the server is told of them.
+fn bounds(place: &Place) -> String {
+    let wait = place.wait.as_millis();
+    let (statement, idle) = (wait * u128::from(STATEMENT), wait * u128::from(IDLE));
+    format!(
+        "SET LOCAL lock_timeout = {wait}; SET LOCAL statement_timeout = {statement}; \
+         SET LOCAL idle_in_transaction_session_timeout = {idle}"
+    )
+}
+
 /// Makes the tables, and adds the type of vectors to the database.
 async fn make(tx: &Transaction<'_>, place: &Place, vectors: bool) -> Result<(), Stop> {
     let schema = &place.schema;
     // One after the other; whoever comes later finds it done.
     tx.batch_execute(&format!(
-        "{BOUNDS}; SET LOCAL search_path = {schema}, public; SELECT pg_advisory_xact_lock(hashtext('vector-sync'), hashtext('{schema}'))"
+        "{}; SET LOCAL search_path = {schema}; SELECT pg_advisory_xact_lock(hashtext('vector-sync'), hashtext('{schema}'))",
+        bounds(place)
     ))
     .await?;
     if vectors {
@@ -324,9 +337,10 @@ async fn extend(tx: &Transaction<'_>, place: &Place) -> Result<(), Stop> {
     }
     let failed = |why: String| IndexError::Failed { place: place.name.clone(), doing: "adding pgvector", why };
     let known = "SELECT current_setting('server_version_num')::int / 10000,
-                        EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector')";
+                        EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
+                        EXISTS (SELECT FROM pg_namespace WHERE nspname = 'public' AND has_schema_privilege(oid, 'CREATE'))";
     let row = tx.query_typed_one(known, &[]).await?;
-    let (version, is_installed): (i32, bool) = (row.try_get(0)?, row.try_get(1)?);
+    let (version, is_installed, is_open): (i32, bool, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     if !is_installed {
         let why = format!(
             "the server does not have the extension `vector`: install pgvector for PostgreSQL {version} on its machine (the \
@@ -334,7 +348,10 @@ async fn extend(tx: &Transaction<'_>, place: &Place) -> Result<(), Stop> {
         );
         return Err(failed(why).into());
     }
-    tx.batch_execute("CREATE EXTENSION IF NOT EXISTS vector").await.map_err(|error| match error.code() {
+    // Where others find it too, and where it does not go with this index.
+    let schema = if is_open { "public" } else { &place.schema };
+    let add = format!("CREATE EXTENSION IF NOT EXISTS vector SCHEMA {schema}");
+    tx.batch_execute(&add).await.map_err(|error| match error.code() {
         Some(code) if code.code() == "42501" => {
             failed("this user may not add it: let the database's owner run CREATE EXTENSION vector".to_owned()).into()
         }

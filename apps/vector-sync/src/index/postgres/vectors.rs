@@ -17,11 +17,21 @@ const PLAIN_MAX: u32 = 1900;
 /// Above how many chunks a generation gets an index of its vectors.
 const INDEXED: u64 = 20_000;
 
+/// How many of the nearest an index looks at, at least and at most.
+const LOOK_AT: (usize, usize) = (200, 1000);
+
+/// The table of the generation that is here. With its schema: pgvector may be in that of another index, which has tables of
+/// the same names.
+fn table(records: &Records<'_>, here: i64) -> String {
+    format!("{}.vectors_{here}", records.place.schema)
+}
+
 /// Makes the table of the generation that is here, empty.
 pub(super) async fn create(records: &Records<'_>, here: i64, dimensions: u32) -> Result<(), Stop> {
     drop_all(records, here).await?;
+    let table = table(records, here);
     let sql = format!(
-        "CREATE TABLE vectors_{here} (
+        "CREATE TABLE {table} (
              tenant    text   NOT NULL,
              epoch     bigint NOT NULL,
              document  text   NOT NULL,
@@ -36,7 +46,7 @@ pub(super) async fn create(records: &Records<'_>, here: i64, dimensions: u32) ->
     records.client.batch_execute(&sql).await?;
     if dimensions <= PLAIN_MAX {
         // In the row itself: a search reads each of them, and elsewhere each would be a look-up of its own.
-        let sql = format!("ALTER TABLE vectors_{here} ALTER COLUMN embedding SET STORAGE PLAIN");
+        let sql = format!("ALTER TABLE {table} ALTER COLUMN embedding SET STORAGE PLAIN");
         records.client.batch_execute(&sql).await?;
     }
     Ok(())
@@ -44,7 +54,7 @@ pub(super) async fn create(records: &Records<'_>, here: i64, dimensions: u32) ->
 
 /// Removes the table.
 pub(super) async fn drop_all(records: &Records<'_>, here: i64) -> Result<(), Stop> {
-    Ok(records.client.batch_execute(&format!("DROP TABLE IF EXISTS vectors_{here}")).await?)
+    Ok(records.client.batch_execute(&format!("DROP TABLE IF EXISTS {}", table(records, here))).await?)
 }
 
 /// Writes what is not there yet, and returns how much that was.
@@ -69,9 +79,10 @@ pub(super) async fn write(
     let headings: Vec<&str> = chunks().map(|chunk| &*chunk.heading).collect();
     let texts: Vec<&str> = chunks().map(|chunk| &*chunk.text).collect();
     let vectors: Vec<f32> = entries.iter().flat_map(|entry| entry.vector.iter().copied()).collect();
+    let table = table(records, here);
     // All vectors come as one array, of which each row takes its piece.
     let sql = format!(
-        "INSERT INTO vectors_{here} (tenant, epoch, document, number, key, heading, text, embedding)
+        "INSERT INTO {table} (tenant, epoch, document, number, key, heading, text, embedding)
          SELECT $1, $2, d, n, k, h, t, ($8::real[])[(o - 1) * {dimensions} + 1 : o * {dimensions}]::vector
          FROM unnest($3::text[], $4::bigint[], $5::bytea[], $6::text[], $7::text[]) WITH ORDINALITY AS u (d, n, k, h, t, o)
          ON CONFLICT (document, number) DO NOTHING"
@@ -91,7 +102,8 @@ pub(super) async fn write(
 
 /// Reads them back.
 pub(super) async fn inspect(records: &Records<'_>, (here, epoch): (i64, u64)) -> Result<Inspection, Stop> {
-    let sql = format!("SELECT document, number, key, tenant = $1 AND epoch = $2 FROM vectors_{here}");
+    let table = table(records, here);
+    let sql = format!("SELECT document, number, key, tenant = $1 AND epoch = $2 FROM {table}");
     let parameters: [Parameter<'_>; 2] = [(&records.tenant.as_str(), Type::TEXT), (&signed(epoch), Type::INT8)];
     let mut rows = pin!(records.client.query_typed_raw(&sql, parameters).await?);
     let (mut sums, mut documents, mut foreign) = (Sums::default(), HashSet::new(), 0);
@@ -116,17 +128,22 @@ pub(super) fn wants_index(chunks: u64, dimensions: u32) -> bool {
 
 /// Makes the index of the vectors, unless it is there. Its statement may take this long.
 pub(super) async fn make_index(records: &Records<'_>, here: i64, patience: &str) -> Result<(), Stop> {
+    let table = table(records, here);
     let sql = format!(
         "SET LOCAL statement_timeout = '{patience}'; SET LOCAL maintenance_work_mem = '256MB';
-         CREATE INDEX IF NOT EXISTS near_{here} ON vectors_{here} USING hnsw (embedding vector_ip_ops)"
+         CREATE INDEX IF NOT EXISTS near_{here} ON {table} USING hnsw (embedding vector_ip_ops)"
     );
     Ok(records.client.batch_execute(&sql).await?)
 }
 
 /// The nearest chunks. Of vectors of the length one, the inner product is the cosine.
 pub(super) async fn nearest(records: &Records<'_>, here: i64, vector: &[f32], limit: usize) -> Result<Vec<Hit>, Stop> {
+    let table = table(records, here);
+    // An index gives no more than it was told to look at.
+    let look_at = limit.clamp(LOOK_AT.0, LOOK_AT.1);
+    records.client.batch_execute(&format!("SET LOCAL hnsw.ef_search = {look_at}")).await?;
     let sql = format!(
-        "SELECT document, number, heading, text, epoch, (-(embedding <#> $1::vector))::real FROM vectors_{here}
+        "SELECT document, number, heading, text, epoch, (-(embedding <#> $1::vector))::real FROM {table}
          ORDER BY embedding <#> $1::vector LIMIT $2"
     );
     let parameters: [Parameter<'_>; 2] = [(&vector, Type::FLOAT4_ARRAY), (&counted(limit), Type::INT8)];

@@ -92,7 +92,7 @@ impl Files {
     }
 
     /// All tenants that have a file, in the order of their names. No folder is no tenant.
-    pub(super) async fn listed(&self) -> Result<Vec<Tenant>, IndexError> {
+    pub(in crate::index) async fn list(&self) -> Result<Vec<Tenant>, IndexError> {
         self.run(move |files| {
             let fail = |error: std::io::Error| IndexError::Failed {
                 place: files.place.clone(),

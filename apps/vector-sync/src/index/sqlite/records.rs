@@ -36,7 +36,7 @@ impl Catalog for Files {
     }
 
     async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
-        self.listed().await
+        self.list().await
     }
 
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {

@@ -1,8 +1,13 @@
 //! The contract of an index, clause by clause, on each of them.
 
+mod addresses;
 mod apart;
 mod cleaning;
 mod fencing;
+mod fronts;
+mod in_chroma;
+mod in_postgres;
+mod in_sqlite;
 mod reading;
 mod switching;
 mod vectors;

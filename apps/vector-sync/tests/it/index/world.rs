@@ -91,6 +91,11 @@ impl World {
         }
     }
 
+    /// Its address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A handle that shares nothing in memory with others.
     pub(crate) fn open(&self) -> Box<dyn Index> {
         connect(&self.url).unwrap()
