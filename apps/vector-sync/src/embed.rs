@@ -95,4 +95,3 @@ fn normalise(vector: &mut [f32]) -> Option<()> {
     }
     Some(())
 }
-

@@ -18,7 +18,8 @@ pub fn choose(name: &str) -> Result<Box<dyn Embedder>, EmbedError> {
     }
     let (model, setting) = name.split_once('#').map_or((name, None), |(model, setting)| (model, Some(setting)));
     let folder = model.strip_prefix("minilm").filter(|rest| rest.is_empty() || rest.starts_with(':'));
-    let folder = folder.ok_or_else(|| unfit("there is no such model: name words, minilm, or https://HOST/PATH#MODEL".to_owned()))?;
+    let folder = folder
+        .ok_or_else(|| unfit("there is no such model: name words, minilm, or https://HOST/PATH#MODEL".to_owned()))?;
     let threads = match setting.map(|setting| setting.strip_prefix("threads=").and_then(|number| number.parse().ok())) {
         None => std::thread::available_parallelism().map_or(1, usize::from),
         Some(Some(number @ 1..=1024)) => number,

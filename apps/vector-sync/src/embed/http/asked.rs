@@ -46,11 +46,7 @@ struct Question<'a> {
     encoding_format: &'static str,
 }
 
-pub(super) async fn ask(
-    client: &reqwest::Client,
-    settings: &HttpSettings,
-    texts: &[String],
-) -> Result<Answer, Asked> {
+pub(super) async fn ask(client: &reqwest::Client, settings: &HttpSettings, texts: &[String]) -> Result<Answer, Asked> {
     let question = Question { model: &settings.model, input: texts, encoding_format: "float" };
     let mut request = client.post(&settings.url).json(&question);
     if let Some(key) = &settings.key {
@@ -127,7 +123,9 @@ fn complaint(body: &[u8], settings: &HttpSettings, texts: &[String]) -> String {
 
 fn is_about_size(complaint: &str) -> bool {
     let complaint = complaint.to_lowercase();
-    ["token", "length", "long", "large", "batch", "too many", "maximum", "size"].into_iter().any(|word| complaint.contains(word))
+    ["token", "length", "long", "large", "batch", "too many", "maximum", "size"]
+        .into_iter()
+        .any(|word| complaint.contains(word))
 }
 
 /// What really went wrong: the outer errors only say that a request failed. The address is left out of it.

@@ -48,7 +48,8 @@ impl HttpSettings {
     pub fn parse(address: &str) -> Result<Self, String> {
         let (url, rest) = address.split_once('#').unwrap_or((address, ""));
         let mut parts = rest.split('&');
-        let model = parts.next().filter(|model| !model.is_empty()).ok_or("write https://HOST/PATH#MODEL&dimensions=N")?;
+        let model =
+            parts.next().filter(|model| !model.is_empty()).ok_or("write https://HOST/PATH#MODEL&dimensions=N")?;
         let host = host(url)?;
         let mut settings = Self {
             url: url.to_owned(),
@@ -75,7 +76,11 @@ impl HttpSettings {
                 "max-calls" => settings.max_calls = Some(number()?),
                 "max-tokens" => settings.max_tokens = Some(number()?),
                 "key" => settings.key_name = Some(value.to_owned()),
-                _ => return Err(format!("there is no setting {name:?}; there are dimensions, key, batch, wait, max-calls, max-tokens")),
+                _ => {
+                    return Err(format!(
+                        "there is no setting {name:?}; there are dimensions, key, batch, wait, max-calls, max-tokens"
+                    ));
+                }
             }
         }
         if settings.dimensions == 0 {
@@ -161,7 +166,11 @@ fn host(url: &str) -> Result<&str, String> {
         Some((host, _)) => host,
         None => place.split(':').next().unwrap_or_default(),
     };
-    if host.is_empty() { Err("it names no host: write https://HOST/PATH#MODEL&dimensions=N".to_owned()) } else { Ok(host) }
+    if host.is_empty() {
+        Err("it names no host: write https://HOST/PATH#MODEL&dimensions=N".to_owned())
+    } else {
+        Ok(host)
+    }
 }
 
 #[cfg(test)]

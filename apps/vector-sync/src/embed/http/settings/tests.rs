@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn an_address_says_how_a_model_is_asked() {
-    let address = "http://127.0.0.1:8080/v1/embeddings?api-version=2#BAAI/bge:small&dimensions=384&batch=8&max-tokens=900";
+    let address =
+        "http://127.0.0.1:8080/v1/embeddings?api-version=2#BAAI/bge:small&dimensions=384&batch=8&max-tokens=900";
     let settings = HttpSettings::parse(address).unwrap();
     assert_eq!(settings.url, "http://127.0.0.1:8080/v1/embeddings?api-version=2");
     assert_eq!((settings.model.as_str(), settings.dimensions, settings.batch), ("BAAI/bge:small", 384, 8));
@@ -16,7 +17,9 @@ fn the_name_changes_with_what_the_vectors_depend_on_alone() {
     let this = name("http://[::1]:1/v1#m&dimensions=3");
     assert!(this.starts_with("m@"), "{this}");
     assert_eq!(this, name("http://[::1]:1/v1?a=b#m&batch=9&dimensions=3&wait=5"));
-    for other in ["http://[::1]:2/v1#m&dimensions=3", "http://[::1]:1/v1#n&dimensions=3", "http://[::1]:1/v1#m&dimensions=4"] {
+    for other in
+        ["http://[::1]:2/v1#m&dimensions=3", "http://[::1]:1/v1#n&dimensions=3", "http://[::1]:1/v1#m&dimensions=4"]
+    {
         assert_ne!(this, name(other));
     }
 }
