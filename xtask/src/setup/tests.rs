@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::{Need, install, needs, provide};
+use super::{DOCUMENTS, MODEL, Need, install, needs, provide};
 use crate::call::Call;
 
 fn need(probe: &str) -> Need {
@@ -52,4 +52,12 @@ fn what_debian_does_not_have_is_fetched_without_rights() {
     std::fs::remove_file(&place).expect("it was fetched");
     let in_vain = Need { fetch: Some(Call::new("false", &[])), ..thing };
     assert!(provide(&[in_vain], false, &dir).is_err());
+}
+
+#[test]
+fn what_the_tests_get_is_what_the_program_gets() {
+    let known = include_str!("../../../apps/vector-sync/src/embed/files.rs");
+    for part in MODEL.into_iter().chain(DOCUMENTS) {
+        assert!(known.contains(&format!("{part:?}")), "{part} is another one there");
+    }
 }

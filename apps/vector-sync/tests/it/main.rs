@@ -6,7 +6,9 @@ mod site;
 mod worker;
 
 mod drills;
+mod embed;
 mod faults;
 mod index;
+mod source;
 mod verbs;
 mod watching;

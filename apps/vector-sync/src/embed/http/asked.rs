@@ -139,3 +139,6 @@ fn innermost(error: &reqwest::Error) -> String {
     }
     innermost.to_string()
 }
+
+#[cfg(test)]
+mod tests;
