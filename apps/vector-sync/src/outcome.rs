@@ -54,6 +54,8 @@ pub enum Outcome {
         by: u64,
         /// Whose that is.
         who: Option<String>,
+        /// The version that it had published before, if any.
+        version: Option<u64>,
     },
     /// The lease was lost, and nobody has taken over yet: nothing of this round is, or will be, read.
     Lost {
@@ -64,6 +66,8 @@ pub enum Outcome {
         /// Why.
         #[serde(serialize_with = "by_name")]
         loss: Loss,
+        /// The version that it had published before, if any.
+        version: Option<u64>,
     },
     /// An answer was lost, and it could not be found out what became of the step. The next round finds out.
     Unknown {
@@ -156,34 +160,34 @@ impl std::fmt::Display for Outcome {
                      {reused} reused"
                 )?;
                 if *removed > 0 {
-                    write!(out, ", {removed} dead generations removed")?;
+                    write!(out, ", {} removed", dead(*removed))?;
                 }
                 left.iter().try_for_each(|left| write!(out, "; left for the next round: {left}"))
             }
             Self::Unchanged { version, documents, removed } => {
                 write!(out, "nothing has changed: version {version} is of these {documents} documents")?;
-                if *removed > 0 { write!(out, "; {removed} dead generations removed") } else { Ok(()) }
+                if *removed > 0 { write!(out, "; {} removed", dead(*removed)) } else { Ok(()) }
             }
             Self::RolledBack { version, as_of, epoch } => {
                 write!(out, "version {version} is live, and has what version {as_of} had: epoch {epoch}")
             }
-            Self::Cleared { removed } => write!(out, "{removed} dead generations removed"),
+            Self::Cleared { removed } => write!(out, "{} removed", dead(*removed)),
             Self::Rejected { version } => write!(
                 out,
                 "nothing was published: version {version} was rolled back to, away from these very documents; change them, or \
                  publish them all the same with --again"
             ),
             Self::Held { who } => write!(out, "not begun: {who}"),
-            Self::Superseded { stage, epoch, by, who } => {
+            Self::Superseded { stage, epoch, by, who, version } => {
                 write!(out, "superseded while {stage}: epoch {epoch} was followed by epoch {by}")?;
                 who.iter().try_for_each(|who| write!(out, " of {who}"))?;
-                fate(*stage, out)
+                fate(*version, out)
             }
-            Self::Lost { stage, epoch, loss } => write!(
+            Self::Lost { stage, epoch, loss, version } => write!(
                 out,
                 "lost while {stage}: the lease of epoch {epoch} is gone ({loss}), and nobody has taken over yet"
             )
-            .and_then(|()| fate(*stage, out)),
+            .and_then(|()| fate(*version, out)),
             Self::Unknown { stage, epoch, why } => write!(
                 out,
                 "unknown: what became of {stage} under epoch {epoch} could not be found out ({why}); the next round finds out, \
@@ -194,13 +198,15 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// What is left of a round that ended in this stage without its lease.
-fn fate(stage: Stage, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-    out.write_str(if stage < Stage::Switching {
-        "; nothing of it was published, or will be"
-    } else if stage == Stage::Switching {
-        "; if its version had not gone live by then, it never will"
-    } else {
-        "; its version had gone live before"
-    })
+/// What is left of a round that ended without its lease.
+fn fate(version: Option<u64>, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    match version {
+        Some(version) => write!(out, "; version {version} had gone live before"),
+        None => out.write_str("; nothing of it was published, or will be"),
+    }
+}
+
+/// `1 dead generation`, `2 dead generations`.
+fn dead(count: u64) -> String {
+    format!("{count} dead generation{}", if count == 1 { "" } else { "s" })
 }

@@ -75,3 +75,8 @@ impl Stopwatch {
 pub async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }
+
+/// What something comes to in this time; `None` when it takes longer.
+pub async fn within<Work: Future>(time: Duration, work: Work) -> Option<Work::Output> {
+    tokio::time::timeout(time, work).await.ok()
+}

@@ -83,7 +83,6 @@ impl Round<'_> {
             digest: chunks.digest.sum(),
         };
         turn.enter(Stage::Switching).await?;
-        turn.pass(Point::BeforeSwitch);
         let version = publish::switch(turn, live.as_ref().map_or(0, |live| live.version), &manifest).await?;
         turn.pass(Point::BeforeRecord);
 

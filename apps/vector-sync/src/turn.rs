@@ -2,7 +2,7 @@
 
 use crate::index::{Index, IndexError, WriteError};
 use crate::outcome::Outcome;
-use crate::patience::{Patience, Stopwatch};
+use crate::patience::{Patience, Stopwatch, within};
 use crate::point::{Point, Points};
 use crate::stage::Stage;
 use crate::tell::{News, Tell};
@@ -250,8 +250,13 @@ impl<'a> Turn<'a> {
         self.insist(async || Ok(call().await?)).await
     }
 
-    /// Shows the lease what the fence said. `None`: it is sealed again, and the call may be repeated at once.
-    async fn heed(&self, verdict: &Verdict) -> Result<Option<String>, Stop> {
+    /// Shows the lease what the fence said. `None`: it is sealed again, and the call may be repeated at once; otherwise why it is
+    /// not, for the moment.
+    ///
+    /// # Errors
+    /// [`Stop`].
+    pub async fn heed(&self, verdict: &Verdict) -> Result<Option<String>, Stop> {
+        self.warn(format!("the index refused a write: {verdict}"));
         match self.lease.heed(&self.sink, verdict).await {
             Ok(()) => Ok(None),
             Err(HeedError::Lost(lost)) => Err(Stop::Lost(lost)),
@@ -277,15 +282,25 @@ impl<'a> Turn<'a> {
         outcome
     }
 
-    /// Whether somebody has come after.
+    /// Whether somebody has come after, and whether this turn's version had gone live before.
     async fn lost(self, lost: Lost) -> Outcome {
-        let (stage, epoch, resource) = (self.stage, self.epoch(), self.with.tenant.resource());
-        let asked = tokio::time::timeout(WHO_NEXT, self.tenure.authority().inspect(&resource)).await;
-        match asked.ok().and_then(Result::ok).and_then(|read| read.view.lease) {
-            Some(record) if record.epoch.get() > epoch => {
-                Outcome::Superseded { stage, epoch, by: record.epoch.get(), who: Some(record.owner.to_string()) }
-            }
-            _ => Outcome::Lost { stage, epoch, loss: lost.loss },
+        let (stage, epoch, With { tenant, index, .. }) = (self.stage, self.epoch(), self.with);
+        let resource = tenant.resource();
+        let asked = within(WHO_NEXT, self.tenure.authority().inspect(&resource)).await;
+        let moves = match stage < Stage::Switching {
+            true => Vec::new(),
+            false => within(WHO_NEXT, index.switches(tenant)).await.and_then(Result::ok).unwrap_or_default(),
+        };
+        let version = moves.iter().find(|moved| moved.by == epoch).map(|moved| moved.version);
+        match asked.and_then(Result::ok).and_then(|read| read.view.lease) {
+            Some(record) if record.epoch.get() > epoch => Outcome::Superseded {
+                stage,
+                epoch,
+                by: record.epoch.get(),
+                who: Some(record.owner.to_string()),
+                version,
+            },
+            _ => Outcome::Lost { stage, epoch, loss: lost.loss, version },
         }
     }
 }

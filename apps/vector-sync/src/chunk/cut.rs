@@ -92,9 +92,11 @@ impl By {
 pub(super) fn cut<'t>(text: &'t str, room: usize, by: By, pieces: &mut Vec<&'t str>) {
     let room = room.max(1);
     let mut keep = |piece: &'t str| {
-        let piece = if matches!(by, By::Lines) { piece.trim_end() } else { piece.trim() };
-        if !piece.trim().is_empty() {
-            pieces.push(piece);
+        let said = piece.trim_start();
+        if !said.is_empty() {
+            // What the first line is indented by belongs to code.
+            let line = piece[..piece.len() - said.len()].rfind('\n').map_or(0, |end| end + 1);
+            pieces.push(if matches!(by, By::Lines) { piece[line..].trim_end() } else { said.trim_end() });
         }
     };
     if weight(text) <= room {
@@ -115,7 +117,12 @@ pub(super) fn cut<'t>(text: &'t str, room: usize, by: By, pieces: &mut Vec<&'t s
                 inner.into_iter().for_each(&mut keep);
                 start = end;
             }
-            _ => load += heavy,
+            Some(_) => load += heavy,
+            // Parts of one word weigh more together.
+            None => {
+                keep(&text[at..end]);
+                start = end;
+            }
         }
         at = end;
     }

@@ -23,8 +23,9 @@ pub(crate) struct Args {
     /// Where the first worker is stopped.
     #[arg(long, value_name = "POINT", default_value = "before-switch", value_parser = known_point)]
     at: String,
-    #[command(flatten)]
-    index: IndexAt,
+    /// The index, which must have no such tenant yet. Without it, a folder that is removed afterwards.
+    #[arg(long, value_name = "URL")]
+    index: Option<String>,
     #[command(flatten)]
     authority: AuthorityAt,
     #[command(flatten)]
@@ -42,6 +43,12 @@ fn known_point(name: &str) -> Result<String, String> {
     if known.contains(&name) { Ok(name.to_owned()) } else { Err(format!("there are the points {}", known.join(", "))) }
 }
 
+/// Where it happens.
+struct Stage {
+    index: IndexAt,
+    authority: String,
+}
+
 /// A worker of ours. It is ended with this value.
 struct Worker {
     name: &'static str,
@@ -50,13 +57,23 @@ struct Worker {
 
 impl Args {
     pub(crate) async fn run(self) -> Result<u8, Problem> {
-        let authority = self.authority.url(&self.index)?;
+        let folder =
+            tempfile::tempdir().map_err(|error| Problem::failure(format!("no folder can be made: {error}")))?;
+        let index = self.index.clone().unwrap_or_else(|| format!("sqlite:{}", folder.path().display()));
+        let index = IndexAt::from(index);
+        if index.open()?.live(&self.tenant).await.map_err(Problem::failure)?.is_some() {
+            let (tenant, place) = (&self.tenant, index.url());
+            return Err(Problem::usage(format!(
+                "{tenant} has a version already in {place}: name another tenant, or another index"
+            )));
+        }
+        let stage = Stage { authority: self.authority.url(&index)?, index };
         screen::say(&format!("A builds {} and is stopped {}.", self.tenant, self.at.replace('-', " ")));
-        let mut first = self.start("A", &authority, Some(&self.at))?;
+        let mut first = self.start("A", &stage, Some(&self.at))?;
         first.is_stopped().await?;
         screen::say("A is stopped: it holds the lease, believes so, and does nothing.");
         let watch = Stopwatch::start();
-        let mut second = self.start("B", &authority, None)?;
+        let mut second = self.start("B", &stage, None)?;
         let second = second.ends().await?;
         screen::say(&format!("B ended with status {second} after {}.", screen::span(watch.spent())));
         first.wake()?;
@@ -64,24 +81,24 @@ impl Args {
         let status = first.ends().await?;
         screen::say(&format!("A ended with status {status}."));
         screen::say("");
-        let shown = self.command(&["status", "--tenant", self.tenant.as_str()], &authority).status().await;
+        let shown = Self::command(&["status", "--tenant", self.tenant.as_str()], &stage).status().await;
         shown.map_err(|error| Problem::failure(format!("this program cannot be started: {error}")))?;
         // 0 would mean that A published, or believes that it did.
         Ok(if second == 0 && status == 76 { 0 } else { 1 })
     }
 
-    fn command(&self, words: &[&str], authority: &str) -> Command {
+    fn command(words: &[&str], stage: &Stage) -> Command {
         let program = std::env::current_exe().unwrap_or_else(|_| "vector-sync".into());
         let mut command = Command::new(program);
         // In the environment: an address may hold a password.
-        command.args(words).env("TENURE_AUTHORITY", authority).env("VECTOR_SYNC_INDEX", self.index.url());
+        command.args(words).env("TENURE_AUTHORITY", &stage.authority).env("VECTOR_SYNC_INDEX", stage.index.url());
         command
     }
 
-    fn start(&self, name: &'static str, authority: &str, stop: Option<&str>) -> Result<Worker, Problem> {
+    fn start(&self, name: &'static str, stage: &Stage, stop: Option<&str>) -> Result<Worker, Problem> {
         let ttl = format!("{}ms", self.ttl.as_millis());
         let words = ["sync", "--tenant", self.tenant.as_str(), "--ttl", &ttl, "--wait", "600s", "--owner", name];
-        let mut command = self.command(&words, authority);
+        let mut command = Self::command(&words, stage);
         command.arg("--source").arg(&self.source).env("VECTOR_SYNC_MODEL", self.model.words());
         command.env_remove(STOP);
         stop.map(|stop| command.env(STOP, stop));

@@ -37,8 +37,9 @@ pub(crate) struct AuthorityAt {
 /// Which model.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelAt {
-    /// The model: `words`, which knows no meaning and needs nothing.
-    #[arg(long, env = "VECTOR_SYNC_MODEL", value_name = "MODEL", default_value = "words")]
+    /// The model: `minilm`, a sentence model on this machine (`vector-sync fetch` gets it), or `minilm:DIR`; `words`, which
+    /// knows no meaning and needs nothing; or https://HOST/v1/embeddings#MODEL for an endpoint that speaks as OpenAI's does.
+    #[arg(long, env = "VECTOR_SYNC_MODEL", value_name = "MODEL", default_value = "minilm")]
     model: String,
 }
 
@@ -61,6 +62,12 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     }
     let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(span).map_err(|_| wrong())
+}
+
+impl From<String> for IndexAt {
+    fn from(index: String) -> Self {
+        Self { index }
+    }
 }
 
 impl IndexAt {

@@ -1,8 +1,9 @@
 use super::place::{AuthorityAt, IndexAt};
 use super::{Problem, screen};
 use serde::Serialize;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tenure::Tenure;
+use tenure::authority::WallTime;
 use tenure::core::record::Phase;
 use vector_sync::index::{Generation, Index, Live, Moved, Round};
 use vector_sync::tenant::Tenant;
@@ -169,6 +170,6 @@ impl Standing {
 
 /// How long ago a moment of the index's clock is, by the clock of this machine.
 fn ago(at_ms: i64) -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    screen::span(now.saturating_sub(Duration::from_millis(at_ms.try_into().unwrap_or(0))))
+    let spent = WallTime::now().as_millis().saturating_sub(u64::try_from(at_ms).unwrap_or(0));
+    screen::span(Duration::from_millis(spent))
 }

@@ -33,9 +33,12 @@ pub(crate) struct Tenants {
     max_document: u32,
 }
 
+/// Tenants with their documents.
+pub(crate) type Listed = Vec<(Tenant, Box<dyn Source>)>;
+
 impl Tenants {
     /// Each tenant with its documents. The folder is read anew each time.
-    pub(crate) fn list(&self) -> Result<Vec<(Tenant, Box<dyn Source>)>, Problem> {
+    pub(crate) fn list(&self) -> Result<Listed, Problem> {
         if let Some(folder) = &self.sources {
             return self.folders(folder);
         }
@@ -49,7 +52,7 @@ impl Tenants {
         source::Settings { max_document: u64::from(self.max_document) << 20, query: self.query.clone() }
     }
 
-    fn folders(&self, folder: &Path) -> Result<Vec<(Tenant, Box<dyn Source>)>, Problem> {
+    fn folders(&self, folder: &Path) -> Result<Listed, Problem> {
         let cannot = |error: std::io::Error| Problem::usage(format!("{} cannot be read: {error}", folder.display()));
         let mut tenants = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(cannot)? {

@@ -2,17 +2,18 @@
 //!
 //! There is one set of rules for each database that keeps them, whether the vectors are beside them or elsewhere.
 
+pub(super) mod postgres;
 pub(super) mod sqlite;
 
 use super::{Generation, IndexError, Live, Moved, Round, State, Switch, Switched, Why, WriteError};
-use crate::manifest::Sum;
+use crate::manifest::{Making, Sum};
 use crate::tenant::Tenant;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 use tenure::sink::{Sink, digest_of};
-use tenure::{OperationId, Outcome, Token};
+use tenure::{OperationId, Outcome, SinkId, Token};
 
 /// The records, wherever the vectors are. What has the name of a method of [`Index`](super::Index) is as it is there.
 #[async_trait]
@@ -20,6 +21,8 @@ pub(super) trait Catalog: Send + Sync + fmt::Debug {
     fn place(&self) -> &str;
 
     async fn sink(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError>;
+
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError>;
 
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError>;
 
@@ -45,6 +48,45 @@ pub(super) trait Catalog: Send + Sync + fmt::Debug {
     async fn record(&self, tenant: &Tenant, token: &Token, round: &Round) -> Result<(), WriteError>;
 
     async fn condemn(&self, tenant: &Tenant, token: &Token, keep: usize) -> Result<Vec<u64>, WriteError>;
+
+    /// Records that the generation of the token's epoch begins, empty.
+    async fn begin(&self, tenant: &Tenant, token: &Token, making: &Making) -> Result<Built, WriteError>;
+
+    /// The generation that this token is building, if it may still write there.
+    async fn building(&self, tenant: &Tenant, token: &Token) -> Result<Built, WriteError>;
+
+    /// Records that so many more chunks were written into it, whose vectors have these keys.
+    async fn written(&self, tenant: &Tenant, token: &Token, more: u64, keys: &[Sum]) -> Result<(), WriteError>;
+
+    /// Records how many chunks it has.
+    async fn count(&self, tenant: &Tenant, token: &Token, chunks: u64) -> Result<(), WriteError>;
+
+    /// The version that is live.
+    async fn stood(&self, tenant: &Tenant) -> Result<Option<Stood>, IndexError>;
+
+    /// A generation, unless it is condemned.
+    async fn readable(&self, tenant: &Tenant, epoch: u64) -> Result<Option<Built>, IndexError>;
+
+    /// A generation that may be removed; `None` when there is no record of it.
+    async fn removable(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<Option<Built>, WriteError>;
+
+    /// Removes the record of a condemned generation.
+    async fn forget(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<(), WriteError>;
+
+    /// What tells this place from every other one; `None` when nothing was made for the tenant yet.
+    async fn mark(&self, tenant: &Tenant) -> Result<Option<String>, IndexError>;
+}
+
+/// A generation that may be read or written, and what tells its place from every other one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Built {
+    pub(super) making: Making,
+    /// Of the lease under which it is built.
+    pub(super) grant: String,
+    /// Drawn when the records were made: no others have it.
+    pub(super) mark: String,
+    /// The number of its tables, where it has some.
+    pub(super) here: i64,
 }
 
 /// The version that is live, as a search needs it.
@@ -52,10 +94,7 @@ pub(super) trait Catalog: Send + Sync + fmt::Debug {
 pub(super) struct Stood {
     pub(super) version: u64,
     pub(super) epoch: u64,
-    /// Of the lease under which its generation was built.
-    pub(super) grant: String,
-    /// The length of its vectors.
-    pub(super) dimensions: u32,
+    pub(super) built: Built,
 }
 
 impl State {
@@ -85,6 +124,31 @@ impl Why {
     fn named(name: &str) -> Option<Self> {
         [Self::Sync, Self::Rollback].into_iter().find(|why| why.name() == name)
     }
+}
+
+/// A token speaks for one tenant.
+pub(super) fn belongs(place: &str, tenant: &Tenant, token: &Token) -> Result<(), WriteError> {
+    if token.resource == tenant.resource() {
+        return Ok(());
+    }
+    let why =
+        format!("the token is of {}, not of {}: show that of the tenant's lease", token.resource, tenant.resource());
+    Err(failed(place, "checking a token", why))
+}
+
+/// What a tenant's sink is enrolled as, wherever the index is: a tenant that moves to another one takes its leases along.
+pub(super) fn sink_id(tenant: &Tenant) -> SinkId {
+    named(&format!("vectors-{tenant}"))
+}
+
+/// The name of a sink that nobody seals.
+pub(super) fn no_sink() -> SinkId {
+    named("vectors")
+}
+
+fn named(name: &str) -> SinkId {
+    #[expect(clippy::expect_used, reason = "short, not empty, plain ASCII")]
+    name.parse().expect("a valid name")
 }
 
 /// A vector as it is kept: its numbers one after the other, each in four bytes, the lowest first.

@@ -93,8 +93,8 @@ impl Index for SqliteIndex {
         let entries = entries.to_vec();
         self.0
             .change(tenant, token, "writing into a generation", move |tx| {
-                let making = catalog::sqlite::building(tx, &by, &place)?;
-                let new = vectors::write(tx, (&whose, by.epoch.get()), making.dimensions, &entries, &place)?;
+                let built = catalog::sqlite::building(tx, &by, &place)?;
+                let new = vectors::write(tx, (&whose, by.epoch.get()), built.making.dimensions, &entries, &place)?;
                 Ok(catalog::sqlite::written(tx, &by, new, entries.iter().map(|entry| &entry.key))?)
             })
             .await
@@ -104,8 +104,8 @@ impl Index for SqliteIndex {
         let (by, whose, place) = (token.clone(), tenant.clone(), self.place().to_owned());
         self.0
             .change(tenant, token, "reading a generation back", move |tx| {
-                let making = catalog::sqlite::building(tx, &by, &place)?;
-                Ok(vectors::inspect(tx, (&whose, by.epoch.get()), making.dimensions)?)
+                let built = catalog::sqlite::building(tx, &by, &place)?;
+                Ok(vectors::inspect(tx, (&whose, by.epoch.get()), built.making.dimensions)?)
             })
             .await
     }
@@ -113,8 +113,8 @@ impl Index for SqliteIndex {
     async fn nearest(&self, tenant: &Tenant, epoch: u64, vector: &[f32], limit: usize) -> Result<Vec<Hit>, IndexError> {
         let (vector, place) = (vector.to_vec(), self.place().to_owned());
         let found = self.0.read(tenant, "searching a generation", move |tx| {
-            let (making, _) = catalog::sqlite::readable(tx, epoch)?.ok_or_else(|| no_generation(&place, epoch))?;
-            fits(&place, making.dimensions, &vector)?;
+            let built = catalog::sqlite::readable(tx, epoch)?.ok_or_else(|| no_generation(&place, epoch))?;
+            fits(&place, built.making.dimensions, &vector)?;
             Ok(vectors::nearest(tx, epoch, &vector, limit)?)
         });
         found.await?.ok_or_else(|| no_generation(self.place(), epoch))
@@ -144,7 +144,7 @@ impl Index for SqliteIndex {
     async fn remove(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<(), WriteError> {
         self.0
             .change(tenant, token, "removing a generation", move |tx| {
-                if catalog::sqlite::removable(tx, epoch)? {
+                if catalog::sqlite::removable(tx, epoch)?.is_some() {
                     vectors::drop_all(tx, epoch)?;
                     catalog::sqlite::forget(tx, epoch)?;
                 }
@@ -157,7 +157,7 @@ impl Index for SqliteIndex {
         let (vector, place) = (vector.to_vec(), self.place().to_owned());
         let found = self.0.read(tenant, "searching", move |tx| {
             let Some(stood) = catalog::sqlite::stood(tx)? else { return Ok(None) };
-            fits(&place, stood.dimensions, &vector)?;
+            fits(&place, stood.built.making.dimensions, &vector)?;
             let hits = vectors::nearest(tx, stood.epoch, &vector, limit)?;
             Ok(Some(Answer { version: stood.version, epoch: stood.epoch, hits }))
         });

@@ -2,8 +2,14 @@
 
 use crate::index::{Switch, Switched, Why, WriteError};
 use crate::manifest::Manifest;
+use crate::patience::pause;
+use crate::point::Point;
 use crate::turn::{Stop, Turn, With};
+use std::time::Duration;
 use tenure::OperationId;
+
+/// A sink that could not be sealed again is left alone for so long.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 /// Publishes the generation of this turn. Returns the version.
 pub(super) async fn switch(turn: &Turn<'_>, from: u64, manifest: &Manifest) -> Result<u64, Stop> {
@@ -20,8 +26,11 @@ pub(crate) fn operation(what: &str, turn: &Turn<'_>) -> Result<OperationId, Stop
 pub(crate) async fn make(turn: &Turn<'_>, switch: Switch) -> Result<u64, Stop> {
     let With { tenant, index, .. } = *turn.with();
     loop {
-        // Once at a time: `insist` would repeat what may have been made.
-        let lost = match turn.guard(index.switch(tenant, turn.token(), &switch)).await? {
+        turn.checkpoint().await?;
+        turn.pass(Point::BeforeSwitch);
+        // What is sent is waited for, also when the lease goes meanwhile: the index has the last word, and says so. Once at a
+        // time: `insist` would repeat what may have been made.
+        let lost = match index.switch(tenant, turn.token(), &switch).await {
             Ok(Switched::To(version)) => return Ok(version),
             Ok(Switched::NotFrom { live }) => {
                 return Err(Stop::Failed(format!(
@@ -39,7 +48,14 @@ pub(crate) async fn make(turn: &Turn<'_>, switch: Switch) -> Result<u64, Stop> {
                 )));
             }
             Err(WriteError::Unknown(why)) => why,
-            // Certainly not made: `insist` heeds the verdict, waits, or gives up, and the move is tried again.
+            Err(WriteError::Refused(verdict)) => {
+                if let Some(why) = turn.heed(&verdict).await? {
+                    turn.warn(format!("{why}; it is tried again"));
+                    turn.guard(pause(AFTER_REFUSAL)).await?;
+                }
+                continue;
+            }
+            // Certainly not made: `insist` waits or gives up, and the move is tried again.
             Err(error) => {
                 let error = std::cell::Cell::new(Some(error));
                 turn.insist(async || error.take().map_or(Ok(()), Err)).await?;

@@ -41,6 +41,13 @@ fn a_stopped_builder_is_superseded(site: &Site, tenant: &str, point: Point) {
     assert_eq!((said.status, outcome["outcome"].as_str()), (76, Some("superseded")), "{point}: {said:?}");
     assert!(outcome["by"].as_u64() > outcome["epoch"].as_u64(), "{point}: {outcome}");
 
+    if point == Point::BeforeSwitch {
+        // It had looked right before: the index alone can refuse what it sends then.
+        assert!(said.out.contains("the index refused a write"), "{said:?}");
+    }
+    let had_gone_live = if point == Point::BeforeRecord { 2.into() } else { Value::Null };
+    assert_eq!(outcome["version"], had_gone_live, "{point}: {outcome}");
+
     // Nothing that the old one did after it woke is to be seen anywhere.
     assert_eq!(site.standing(tenant), published, "{point}");
     let epoch = &published["live"]["epoch"];

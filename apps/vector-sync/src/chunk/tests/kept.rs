@@ -25,6 +25,8 @@ fn solid(text: &str) -> String {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn a_cut_loses_nothing_but_white_space(text in text(), room in 1_usize..300) {
         for by in [By::Sentences, By::Lines, By::Words, By::Letters] {

@@ -18,6 +18,7 @@ struct Going {
     stage: Stage,
     since: Stopwatch,
     told: Stopwatch,
+    done: Option<u64>,
 }
 
 /// How often somebody who waits is told.
@@ -32,14 +33,16 @@ impl Tell for Lines {
             News::Going { stage, done, total } => {
                 // A panic elsewhere is no reason to be silent.
                 let mut all = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let fresh = || Going { stage: *stage, since: Stopwatch::start(), told: Stopwatch::start() };
+                let fresh = || Going { stage: *stage, since: Stopwatch::start(), told: Stopwatch::start(), done: None };
                 let going = all.entry(tenant.clone()).or_insert_with(fresh);
                 if going.stage != *stage {
                     *going = fresh();
                 }
-                if Some(*done) != *total && going.told.spent() < EACH {
+                let is_early = Some(*done) != *total && going.told.spent() < EACH;
+                if is_early || going.done == Some(*done) {
                     return;
                 }
+                going.done = Some(*done);
                 going.told = Stopwatch::start();
                 format!("{tenant}: {stage} {} {}", stage.unit(), rate(*done, *total, going.since.spent()))
             }

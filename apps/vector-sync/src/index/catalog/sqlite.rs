@@ -1,6 +1,6 @@
 //! The records of one tenant in one SQLite file: each rule about them, once.
 
-use super::{Stood, begun_before, bytes, never_stood, not_begun, numbers, other_manifest, text};
+use super::{Built, Stood, begun_before, bytes, never_stood, not_begun, numbers, other_manifest, text};
 use crate::index::sqlite::Stop;
 use crate::index::{Generation, Live, Moved, Round, State, Switch, Switched, Why, WriteError};
 use crate::manifest::{Making, Manifest, Sum};
@@ -12,9 +12,15 @@ use tenure::Token;
 /// The version of the tables, kept in the file's `user_version`.
 pub(in crate::index) const VERSION: i64 = 1;
 
-/// Makes what is missing, and touches nothing that is there.
+/// Makes the tables.
 pub(in crate::index) const CREATE: &str = "
-CREATE TABLE IF NOT EXISTS generation (
+CREATE TABLE place (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    mark TEXT    NOT NULL
+) STRICT;
+INSERT INTO place (only, mark) VALUES (1, lower(hex(randomblob(8))));
+
+CREATE TABLE generation (
     epoch    INTEGER PRIMARY KEY CHECK (epoch > 0),
     grant_id TEXT    NOT NULL,
     state    TEXT    NOT NULL CHECK (state IN ('building', 'published', 'condemned')),
@@ -24,7 +30,7 @@ CREATE TABLE IF NOT EXISTS generation (
     begun_ms INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS alias (
+CREATE TABLE alias (
     only     INTEGER PRIMARY KEY CHECK (only = 1),
     version  INTEGER NOT NULL CHECK (version > 0),
     epoch    INTEGER NOT NULL,
@@ -32,7 +38,7 @@ CREATE TABLE IF NOT EXISTS alias (
     rejected TEXT
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS moved (
+CREATE TABLE moved (
     version    INTEGER PRIMARY KEY CHECK (version > 0),
     from_epoch INTEGER,
     to_epoch   INTEGER NOT NULL,
@@ -42,13 +48,13 @@ CREATE TABLE IF NOT EXISTS moved (
     at_ms      INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS embedding (
+CREATE TABLE embedding (
     key    BLOB    NOT NULL UNIQUE CHECK (length(key) = 32),
     used   INTEGER NOT NULL,
     vector BLOB    NOT NULL
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS round (
+CREATE TABLE round (
     epoch       INTEGER PRIMARY KEY,
     recorded_by INTEGER NOT NULL,
     outcome     TEXT    NOT NULL,
@@ -79,26 +85,29 @@ pub(in crate::index) fn live(connection: &Connection) -> rusqlite::Result<Option
     connection.prepare_cached(sql)?.query_row([], read).optional()
 }
 
-/// Which version is live, and of which length its vectors are.
+/// What [`built`] reads.
+const BUILT: &str = "g.making, g.grant_id, (SELECT mark FROM place), g.epoch";
+
+/// The version that is live, and where it is.
 pub(in crate::index) fn stood(connection: &Connection) -> rusqlite::Result<Option<Stood>> {
-    let sql =
-        "SELECT a.version, a.epoch, g.grant_id, g.making FROM alias AS a JOIN generation AS g ON g.epoch = a.epoch";
-    let read = |row: &Row<'_>| {
-        let making: Making = json(row, 3)?;
-        Ok(Stood {
-            version: number(row, 0)?,
-            epoch: number(row, 1)?,
-            grant: row.get(2)?,
-            dimensions: making.dimensions,
-        })
-    };
-    connection.prepare_cached(sql)?.query_row([], read).optional()
+    let sql = format!("SELECT {BUILT}, a.version FROM alias AS a JOIN generation AS g ON g.epoch = a.epoch");
+    let read = |row: &Row<'_>| Ok(Stood { version: number(row, 4)?, epoch: number(row, 3)?, built: built(row)? });
+    connection.prepare_cached(&sql)?.query_row([], read).optional()
 }
 
-/// The making of a generation that is not condemned, and whose grant built it.
-pub(in crate::index) fn readable(connection: &Connection, epoch: u64) -> rusqlite::Result<Option<(Making, String)>> {
-    let sql = "SELECT making, grant_id FROM generation WHERE epoch = ?1 AND state <> 'condemned'";
-    connection.prepare_cached(sql)?.query_row([signed(epoch)], |row| Ok((json(row, 0)?, row.get(1)?))).optional()
+/// A generation, unless it is condemned.
+pub(in crate::index) fn readable(connection: &Connection, epoch: u64) -> rusqlite::Result<Option<Built>> {
+    let sql = format!("SELECT {BUILT} FROM generation AS g WHERE g.epoch = ?1 AND g.state <> 'condemned'");
+    connection.prepare_cached(&sql)?.query_row([signed(epoch)], built).optional()
+}
+
+/// What tells these records from all others.
+pub(in crate::index) fn mark(connection: &Connection) -> rusqlite::Result<String> {
+    connection.query_row("SELECT mark FROM place", [], |row| row.get(0))
+}
+
+fn built(row: &Row<'_>) -> rusqlite::Result<Built> {
+    Ok(Built { making: json(row, 0)?, grant: row.get(1)?, mark: row.get(2)?, here: row.get(3)? })
 }
 
 /// All generations, the oldest first.
@@ -152,7 +161,7 @@ pub(in crate::index) fn begin(
     token: &Token,
     making: &Making,
     place: &str,
-) -> Result<(), Stop> {
+) -> Result<Built, Stop> {
     let (epoch, grant) = (token.epoch.as_i64(), token.grant.to_string());
     let making = text(place, making)?;
     let find = "SELECT grant_id, state FROM generation WHERE epoch = ?1";
@@ -168,14 +177,15 @@ pub(in crate::index) fn begin(
         }
         Some((_, state)) => return Err(begun_before(place, token, &state).into()),
     }
-    Ok(())
+    building(connection, token, place)
 }
 
-/// The making of the generation that this token is building.
-pub(in crate::index) fn building(connection: &Connection, token: &Token, place: &str) -> Result<Making, Stop> {
-    let sql = "SELECT making FROM generation WHERE epoch = ?1 AND grant_id = ?2 AND state = 'building'";
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_row(params![token.epoch.as_i64(), token.grant.to_string()], |row| json(row, 0));
+/// The generation that this token is building.
+pub(in crate::index) fn building(connection: &Connection, token: &Token, place: &str) -> Result<Built, Stop> {
+    let sql =
+        format!("SELECT {BUILT} FROM generation AS g WHERE g.epoch = ?1 AND g.grant_id = ?2 AND g.state = 'building'");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_row(params![token.epoch.as_i64(), token.grant.to_string()], built);
     found.optional()?.ok_or_else(|| not_begun(place, token).into())
 }
 
@@ -190,13 +200,12 @@ pub(in crate::index) fn count(connection: &Connection, token: &Token, chunks: u6
 pub(in crate::index) fn written<'k>(
     connection: &Connection,
     token: &Token,
-    more: usize,
+    more: u64,
     keys: impl Iterator<Item = &'k Sum>,
 ) -> rusqlite::Result<()> {
     let epoch = token.epoch.as_i64();
-    let more = i64::try_from(more).unwrap_or(i64::MAX);
     let sql = "UPDATE generation SET chunks = chunks + ?2 WHERE epoch = ?1";
-    connection.prepare_cached(sql)?.execute(params![epoch, more])?;
+    connection.prepare_cached(sql)?.execute(params![epoch, signed(more)])?;
     let mut mark = connection.prepare_cached("UPDATE embedding SET used = ?1 WHERE key = ?2 AND used < ?1")?;
     keys.map(|key| mark.execute(params![epoch, key.0]).map(drop)).collect()
 }
@@ -294,12 +303,13 @@ pub(in crate::index) fn condemn(connection: &Connection, token: &Token, keep: us
     statement.query_map([], |row| number(row, 0))?.collect()
 }
 
-/// Whether a generation may be removed: `false` when it is gone already.
-pub(in crate::index) fn removable(connection: &Connection, epoch: u64) -> Result<bool, Stop> {
-    let find = "SELECT state FROM generation WHERE epoch = ?1";
-    match connection.query_row(find, [signed(epoch)], |row| row.get::<_, String>(0)).optional()? {
-        None => Ok(false),
-        Some(state) if state == State::Condemned.name() => Ok(true),
+/// A generation that may be removed; `None` when it is gone already.
+pub(in crate::index) fn removable(connection: &Connection, epoch: u64) -> Result<Option<Built>, Stop> {
+    let sql = format!("SELECT {BUILT}, g.state FROM generation AS g WHERE g.epoch = ?1");
+    let read = |row: &Row<'_>| Ok((built(row)?, row.get::<_, String>(4)?));
+    match connection.query_row(&sql, [signed(epoch)], read).optional()? {
+        None => Ok(None),
+        Some((built, state)) if state == State::Condemned.name() => Ok(Some(built)),
         Some(_) => Err(WriteError::NotCondemned(epoch).into()),
     }
 }

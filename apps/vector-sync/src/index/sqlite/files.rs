@@ -10,7 +10,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tenure::SinkId;
 use tenure::core::fence::Rule;
 use tenure::sink::{Sink, SqliteFence, SqliteSink};
 use tenure::{Token, Verdict};
@@ -63,7 +62,7 @@ impl Files {
     /// Makes what is missing of a tenant's place.
     pub(in crate::index) async fn make(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError> {
         let path = self.0.path(tenant);
-        let id = sink_id(tenant);
+        let id = catalog::sink_id(tenant);
         self.run(move |files| {
             let place = path.display().to_string();
             let fail = |error: std::io::Error| IndexError::Failed {
@@ -93,7 +92,7 @@ impl Files {
     }
 
     /// All tenants that have a file, in the order of their names. No folder is no tenant.
-    pub(in crate::index) async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
+    pub(in crate::index) async fn list(&self) -> Result<Vec<Tenant>, IndexError> {
         self.run(move |files| {
             let fail = |error: std::io::Error| IndexError::Failed {
                 place: files.place.clone(),
@@ -147,6 +146,7 @@ impl Files {
         doing: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Stop> + Send + 'static,
     ) -> Result<T, WriteError> {
+        catalog::belongs(self.name(), tenant, token)?;
         let token = token.clone();
         let admitted = move |tx: &Transaction<'_>| match fence().admit(tx, &token)? {
             Ok(_admitted) => work(tx),
@@ -250,12 +250,6 @@ impl Folder {
 /// The fence of each file.
 pub(in crate::index) fn fence() -> SqliteFence {
     SqliteFence::new(Rule::Sealed)
-}
-
-/// What the file's sink is enrolled as, wherever the index is: a tenant that moves to another one takes its leases along.
-pub(in crate::index) fn sink_id(tenant: &Tenant) -> SinkId {
-    #[expect(clippy::expect_used, reason = "short, not empty, plain ASCII")]
-    format!("vectors-{tenant}").parse().expect("a valid name")
 }
 
 fn refused(verdict: Verdict) -> Stop {

@@ -2,11 +2,12 @@
 
 use super::files::{Files, fence};
 use super::stop::Stop;
-use crate::index::catalog::{Catalog, digest, outcome, sqlite, version};
+use crate::index::catalog::{Built, Catalog, Stood, belongs, digest, outcome, sqlite, version};
 use crate::index::{Generation, IndexError, Live, Moved, Round, Switch, Switched, WriteError};
-use crate::manifest::Sum;
+use crate::manifest::{Making, Sum};
 use crate::tenant::Tenant;
 use async_trait::async_trait;
+use rusqlite::Transaction;
 use std::sync::Arc;
 use tenure::sink::{ApplyError, Lookup, Sink};
 use tenure::{OperationId, Token, Verdict};
@@ -32,6 +33,10 @@ impl Catalog for Files {
 
     async fn sink(&self, tenant: &Tenant) -> Result<Arc<dyn Sink>, IndexError> {
         self.make(tenant).await
+    }
+
+    async fn tenants(&self) -> Result<Vec<Tenant>, IndexError> {
+        self.list().await
     }
 
     async fn live(&self, tenant: &Tenant) -> Result<Option<Live>, IndexError> {
@@ -68,9 +73,10 @@ impl Catalog for Files {
 
     async fn switch(&self, tenant: &Tenant, token: &Token, switch: &Switch) -> Result<Switched, WriteError> {
         let (by, switch, place) = (token.clone(), switch.clone(), self.name().to_owned());
+        belongs(&place, tenant, token)?;
         let digest = digest(&place, &switch)?;
         self.transact(tenant, "moving the alias", move |tx| {
-            let effect = |tx: &rusqlite::Transaction<'_>| match sqlite::switch(tx, &by, &switch, &place)? {
+            let effect = |tx: &Transaction<'_>| match sqlite::switch(tx, &by, &switch, &place)? {
                 Switched::To(version) => Ok(outcome(version)),
                 other => Err(Unmoved::So(other)),
             };
@@ -97,6 +103,7 @@ impl Catalog for Files {
         operation: &OperationId,
     ) -> Result<Option<u64>, WriteError> {
         let (by, operation, place) = (token.clone(), operation.clone(), self.name().to_owned());
+        belongs(&place, tenant, token)?;
         self.transact(tenant, "looking a move up", move |tx| match fence().lookup(tx, &by, &operation)? {
             Ok(Lookup::Found(found)) => Ok(Some(version(&place, &found.outcome)?)),
             Ok(Lookup::Absent) => Ok(None),
@@ -113,5 +120,60 @@ impl Catalog for Files {
     async fn condemn(&self, tenant: &Tenant, token: &Token, keep: usize) -> Result<Vec<u64>, WriteError> {
         let by = token.clone();
         self.change(tenant, token, "condemning generations", move |tx| Ok(sqlite::condemn(tx, &by, keep)?)).await
+    }
+
+    async fn begin(&self, tenant: &Tenant, token: &Token, making: &Making) -> Result<Built, WriteError> {
+        let (by, making, place) = (token.clone(), making.clone(), self.name().to_owned());
+        let begin = move |tx: &Transaction<'_>| sqlite::begin(tx, &by, &making, &place);
+        self.change(tenant, token, "beginning a generation", begin).await
+    }
+
+    async fn building(&self, tenant: &Tenant, token: &Token) -> Result<Built, WriteError> {
+        let (by, place) = (token.clone(), self.name().to_owned());
+        self.change(tenant, token, "checking a generation", move |tx| sqlite::building(tx, &by, &place)).await
+    }
+
+    async fn written(&self, tenant: &Tenant, token: &Token, more: u64, keys: &[Sum]) -> Result<(), WriteError> {
+        let (by, keys, place) = (token.clone(), keys.to_vec(), self.name().to_owned());
+        let written = move |tx: &Transaction<'_>| {
+            sqlite::building(tx, &by, &place)?;
+            Ok(sqlite::written(tx, &by, more, keys.iter())?)
+        };
+        self.change(tenant, token, "counting chunks", written).await
+    }
+
+    async fn count(&self, tenant: &Tenant, token: &Token, chunks: u64) -> Result<(), WriteError> {
+        let (by, place) = (token.clone(), self.name().to_owned());
+        let count = move |tx: &Transaction<'_>| {
+            sqlite::building(tx, &by, &place)?;
+            Ok(sqlite::count(tx, &by, chunks)?)
+        };
+        self.change(tenant, token, "counting chunks", count).await
+    }
+
+    async fn stood(&self, tenant: &Tenant) -> Result<Option<Stood>, IndexError> {
+        let found = self.read(tenant, "reading the alias", |tx| Ok(sqlite::stood(tx)?)).await?;
+        Ok(found.flatten())
+    }
+
+    async fn readable(&self, tenant: &Tenant, epoch: u64) -> Result<Option<Built>, IndexError> {
+        let found = self.read(tenant, "looking for a generation", move |tx| Ok(sqlite::readable(tx, epoch)?)).await?;
+        Ok(found.flatten())
+    }
+
+    async fn removable(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<Option<Built>, WriteError> {
+        self.change(tenant, token, "removing a generation", move |tx| sqlite::removable(tx, epoch)).await
+    }
+
+    async fn forget(&self, tenant: &Tenant, token: &Token, epoch: u64) -> Result<(), WriteError> {
+        let forget = move |tx: &Transaction<'_>| match sqlite::removable(tx, epoch)? {
+            Some(_) => Ok(sqlite::forget(tx, epoch)?),
+            None => Ok(()),
+        };
+        self.change(tenant, token, "removing a generation", forget).await
+    }
+
+    async fn mark(&self, tenant: &Tenant) -> Result<Option<String>, IndexError> {
+        self.read(tenant, "reading whose these records are", |tx| Ok(sqlite::mark(tx)?)).await
     }
 }

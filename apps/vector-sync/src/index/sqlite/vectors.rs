@@ -49,7 +49,7 @@ pub(super) fn write(
     dimensions: u32,
     entries: &[Entry],
     place: &str,
-) -> Result<usize, Stop> {
+) -> Result<u64, Stop> {
     let chunk = format!(
         "INSERT INTO chunk_{epoch} (tenant, epoch, document, number, key, heading, text)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (document, number) DO NOTHING"

@@ -14,6 +14,27 @@ macro_rules! on_each_index {
                 super::clauses::$clause(&super::World::sqlite()).await;
             })+
         }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $clause() {
+                super::clauses::$clause(&super::World::postgres()).await;
+            })+
+        }
+
+        mod chroma_and_sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $clause() {
+                super::clauses::$clause(&super::World::chroma_and_sqlite()).await;
+            })+
+        }
+
+        mod chroma_and_postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $clause() {
+                super::clauses::$clause(&super::World::chroma_and_postgres()).await;
+            })+
+        }
     };
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
-use tenure::sink::Sink;
 use tenure::{Epoch, GrantId, OperationId, Token};
+use tenure_servers::{Chroma, Postgres};
 use vector_sync::chunk::Chunk;
 use vector_sync::index::{Entry, Index, Switch, Switched, Why, connect};
 use vector_sync::manifest::{Making, Manifest, Sum, Sums};
@@ -16,13 +16,29 @@ pub(crate) const DIMENSIONS: u32 = 8;
 /// An index in a place of its own.
 pub(crate) struct World {
     url: String,
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 impl World {
     pub(crate) fn sqlite() -> Self {
         let folder = TempDir::new().unwrap();
-        Self { url: format!("sqlite:{}/index", folder.path().display()), folder }
+        Self { url: format!("sqlite:{}/index", folder.path().display()), _folder: folder }
+    }
+
+    pub(crate) fn postgres() -> Self {
+        Self { url: Postgres::shared_with_vectors().database(), _folder: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn chroma_and_sqlite() -> Self {
+        let folder = TempDir::new().unwrap();
+        let url = format!("chroma:{}?catalog=sqlite:{}", Chroma::shared().url(), folder.path().display());
+        Self { url, _folder: folder }
+    }
+
+    /// The catalog needs no pgvector.
+    pub(crate) fn chroma_and_postgres() -> Self {
+        let url = format!("chroma:{}?catalog={}", Chroma::shared().url(), Postgres::shared().database());
+        Self { url, _folder: TempDir::new().unwrap() }
     }
 
     /// A handle that shares nothing in memory with others.
