@@ -120,6 +120,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         file: "crates/tenure-sink/src/object/desk.rs",
         find: "if self.row < ROW {",
         replace: "if self.row < u32::MAX {",
-        tests: &[Test::own("tenure_sink::object::writers::a_seal_gets_in_between_writers_that_do_not_rest")],
+        tests: &[Test::own(
+            "tenure_sink::object::desk::who_puts_one_after_the_other_takes_a_breath_in_which_a_seal_can_be_read_and_put",
+        )],
     },
 ];

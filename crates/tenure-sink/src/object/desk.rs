@@ -73,3 +73,6 @@ impl Memory {
         Some((took * 3).min(BREATH_MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;
