@@ -117,7 +117,8 @@ impl Refused {
     fn error(&self) -> SinkError {
         let place = "the database".to_owned();
         match self.code.as_str() {
-            "40001" | "40P01" | "55P03" => SinkError::Repeat { place, why: self.message.clone() },
+            // The last one: a seal ended a session that a busy machine kept from going on.
+            "40001" | "40P01" | "55P03" | "57P01" => SinkError::Repeat { place, why: self.message.clone() },
             "TN105" => SinkError::NeverSealed { place },
             "3F000" => SinkError::Missing { place },
             _ => SinkError::Failed { place, doing: "asking", why: format!("{} {}", self.code, self.message) },
