@@ -116,5 +116,5 @@ fn an_enrolment_that_the_store_forgot_comes_back_from_the_receivers() {
     };
     breaks("not learnt", forgotten(false).without(Without::Enrolment), "I2 nothing older after an announcement");
     holds("learnt at the seal", forgotten(false), 3_389);
-    holds("learnt at the seal or before", forgotten(true), 3_345);
+    holds("learnt at the seal or before", forgotten(true), 3_959);
 }
