@@ -2,8 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// Answers the first requests itself, one for each connection, and leads the connections after them to the real server.
 pub(crate) struct Front {
@@ -38,6 +39,43 @@ impl Front {
 
     pub(crate) fn answered(&self) -> usize {
         self.answered.load(Ordering::SeqCst)
+    }
+}
+
+/// Holds whoever comes until it is opened, and leads everybody on from then.
+pub(crate) struct Gate {
+    port: u16,
+    arrived: mpsc::Receiver<()>,
+    opened: mpsc::Sender<()>,
+}
+
+impl Gate {
+    pub(crate) fn new(behind: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let ((arrive, arrived), (opened, open)) = (mpsc::channel(), mpsc::channel());
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let _ = arrive.send(());
+                // Once it is opened it stays so: there is nobody to wait for.
+                let _ = open.recv();
+                lead(client.unwrap(), behind);
+            }
+        });
+        Self { port, arrived, opened }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Waits until somebody stands before it.
+    pub(crate) fn wait(&self) {
+        self.arrived.recv_timeout(Duration::from_secs(30)).unwrap();
+    }
+
+    pub(crate) fn open(self) {
+        drop(self.opened);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The index in a Chroma server: what a server does to it that shares no transaction.
 
-use super::fronts::{Front, endless};
+use super::fronts::{Front, Gate, endless};
 use super::world::{World, along, build, entries, making, publish, seal, switch, tenant};
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +82,32 @@ async fn a_collection_that_was_made_too_late_is_found_and_removed() {
     assert_eq!(collections(chroma, &tenant).len(), 1);
     assert_eq!(collections(chroma, &other).len(), 1);
     assert_eq!(index.search(&tenant, &along(0), 99).await.unwrap().hits.len(), 8);
+}
+
+/// The story: a search had read the alias when its version was removed, and was told that nothing was there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_whose_version_is_removed_meanwhile_goes_on_with_the_next() {
+    let world = World::chroma_and_sqlite();
+    let (index, tenant) = (world.open(), tenant());
+    publish(&*index, &tenant, 1, "apple").await;
+    let gate = Gate::new(Chroma::shared().port());
+    let reader = connect(&world.url().replace(&Chroma::shared().url(), &gate.url())).unwrap();
+    let searching = {
+        let tenant = tenant.clone();
+        tokio::spawn(async move { reader.search(&tenant, &along(4), 99).await })
+    };
+    // It knows the version by now, and asks for its collection.
+    let gate = tokio::task::spawn_blocking(move || {
+        gate.wait();
+        gate
+    });
+    let gate = gate.await.unwrap();
+    let (token, _) = publish(&*index, &tenant, 2, "birch").await;
+    assert_eq!(index.condemn(&tenant, &token, 0).await.unwrap(), [1]);
+    index.remove(&tenant, &token, 1).await.unwrap();
+    gate.open();
+    let answer = searching.await.unwrap().unwrap();
+    assert_eq!((answer.version, answer.epoch, answer.hits.len()), (2, 2, 8));
 }
 
 /// The story: two programs kept their vectors in one server, and each took the other's collections for leftovers of its own.

@@ -1,6 +1,7 @@
 //! The index in PostgreSQL: lost answers, servers that are gone or stopped, and databases that do not fit.
 
 use super::world::{World, along, build, entries, publish, seal, switch, tenant};
+use futures_util::future::join_all;
 use std::time::Duration;
 use tenure_servers::{Postgres, Proxy};
 use tokio::time::timeout;
@@ -81,6 +82,11 @@ async fn a_killed_server_is_used_again_when_it_is_back() {
     let server = Postgres::options().vectors().unsynced().start();
     let (index, tenant) = (connect(&server.database()).unwrap(), tenant());
     let (token, _) = publish(&*index, &tenant, 1, "apple").await;
+    // Several connections are kept, all of which the server drops.
+    let axis = along(0);
+    for said in join_all((0..4).map(|_| index.search(&tenant, &axis, 1))).await {
+        said.unwrap();
+    }
     server.kill();
     let said = index.search(&tenant, &along(0), 1).await;
     let Err(error @ (IndexError::Unreachable { .. } | IndexError::Sink(_))) = said else { panic!("{said:?}") };

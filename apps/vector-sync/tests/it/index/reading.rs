@@ -77,9 +77,8 @@ pub(crate) async fn a_generation_is_seen_by_nobody_before_its_time(world: &World
     assert!(answer.hits.iter().all(|hit| hit.epoch == 2 && hit.chunk.text.starts_with("birch")), "{answer:?}");
 }
 
-/// How often the alias moves, and each how many of its moves publish what is new.
+/// How often the alias moves.
 const MOVES: u64 = 100;
-const NEW: u64 = 10;
 
 pub(crate) async fn no_answer_holds_two_generations(world: &World) {
     let (index, tenant) = (world.open(), tenant());
@@ -110,20 +109,23 @@ pub(crate) async fn no_answer_holds_two_generations(world: &World) {
         })
         .collect();
 
-    // The one that is live, and the one before it.
-    let (mut live, mut other) = (1, None);
+    // Of each ten moves one publishes what is new and removes all the rest at once, the next publishes again, and the others lead
+    // back and forth between those two.
+    let (mut live, mut other) = (1, 1);
     for n in 2..=MOVES {
-        if n % NEW == 2 {
+        if matches!(n % 10, 2 | 3) {
             (token, version) = publish(&*index, &tenant, n, &word(n)).await;
-            (other, live) = (Some(live), n);
-            for epoch in index.condemn(&tenant, &token, 1).await.unwrap() {
-                index.remove(&tenant, &token, epoch).await.unwrap();
-            }
-        } else if let Some(back) = other {
-            let moved = switch(&format!("move-{n}"), version, back, None);
+            (other, live) = (live, n);
+        } else {
+            let moved = switch(&format!("move-{n}"), version, other, None);
             assert_eq!(index.switch(&tenant, &token, &moved).await.unwrap(), Switched::To(version + 1));
             version += 1;
-            (other, live) = (Some(live), back);
+            (other, live) = (live, other);
+        }
+        if n % 10 == 2 {
+            for epoch in index.condemn(&tenant, &token, 0).await.unwrap() {
+                index.remove(&tenant, &token, epoch).await.unwrap();
+            }
         }
     }
     done.store(true, Ordering::Relaxed);

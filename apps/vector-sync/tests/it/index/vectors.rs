@@ -98,15 +98,15 @@ pub(crate) async fn kept_vectors_are_there_until_nobody_uses_them(world: &World)
     assert_eq!(known().await, [Some(along(2)), None, Some(along(0)), Some(along(2))]);
     assert_eq!(index.known(&tenant, &[]).await.unwrap(), [] as [Option<Vec<f32>>; 0]);
 
-    // Before the first version nobody knows what will be used.
+    // Before the first version nobody knows what will be used, also when one is being built.
+    let making = making("apple");
+    index.begin(&tenant, &token, &making).await.unwrap();
     assert_eq!(index.condemn(&tenant, &token, 0).await.unwrap(), [] as [u64; 0]);
     assert_eq!(known().await, [Some(along(2)), None, Some(along(0)), Some(along(2))]);
 
     // Generation 2 uses a vector of the lost round's, and another one comes along with it.
-    let making = making("apple");
     let mut entry = super::world::entry("one.md", 0, "one", 2);
     entry.key = key("c");
-    index.begin(&tenant, &token, &making).await.unwrap();
     index.write(&tenant, &token, std::slice::from_ref(&entry)).await.unwrap();
     let first = switch("first", 0, 2, Some(manifest(&making, &[entry])));
     assert_eq!(index.switch(&tenant, &token, &first).await.unwrap(), Switched::To(1));
