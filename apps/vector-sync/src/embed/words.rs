@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many numbers a vector has.
-const DIMENSIONS: usize = 256;
+const DIMENSIONS: u16 = 256;
 
 /// Finds texts that use the same words as the question, and words beside each other as the question has them. It knows no
 /// meaning: `car` finds no `automobile`, and `cars` no `car`. It needs no files, answers at once, and gives the same vector
@@ -33,7 +33,7 @@ impl Embedder for Words {
     }
 
     fn dimensions(&self) -> u32 {
-        DIMENSIONS as u32
+        DIMENSIONS.into()
     }
 
     fn batch(&self) -> usize {
@@ -75,12 +75,12 @@ fn vector(text: &str) -> (Vec<f32>, u64) {
         }
         words += 1;
     }
-    let mut vector = vec![0_f32; DIMENSIONS];
+    let mut vector = vec![0_f32; DIMENSIONS.into()];
     // In one order, or sums of the same numbers would differ in their last digits.
     let mut features: Vec<(u64, (f32, u32))> = counts.into_iter().collect();
     features.sort_unstable_by_key(|(feature, _)| *feature);
     for (feature, (worth, count)) in features {
-        let place = (feature % DIMENSIONS as u64) as usize;
+        let place = usize::try_from(feature % u64::from(DIMENSIONS)).unwrap_or_default();
         let sign = if feature >> 63 == 0 { 1.0 } else { -1.0 };
         #[expect(clippy::cast_precision_loss, reason = "no text has so many words")]
         let often = 1.0 + (count as f32).ln();

@@ -33,7 +33,7 @@ fn every_text_has_a_vector_of_length_one() {
 #[test]
 fn the_vector_of_a_text_stays_the_same() {
     let (vector, words) = vector("Leases with epochs: the right to write, 写入资格.");
-    let places: Vec<String> = (0..DIMENSIONS)
+    let places: Vec<String> = (0..usize::from(DIMENSIONS))
         .filter(|place| vector[*place] != 0.0)
         .map(|place| format!("{place}:{:.3}", vector[place]))
         .collect();

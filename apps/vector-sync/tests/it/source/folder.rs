@@ -97,7 +97,7 @@ async fn what_may_not_be_read_is_named() {
     write(at, "b/c.md", "in a closed folder");
     write(at, "d.md", "open");
     for closed in ["a.md", "b"] {
-        fs::set_permissions(at.join(closed), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(at.join(closed), fs::Permissions::from_mode(0o000)).unwrap();
     }
     let found = names(&source(at)).await;
     fs::set_permissions(at.join("b"), fs::Permissions::from_mode(0o700)).unwrap();
