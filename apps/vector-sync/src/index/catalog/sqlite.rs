@@ -201,13 +201,13 @@ pub(in crate::index) fn written<'k>(
     connection: &Connection,
     token: &Token,
     more: u64,
-    keys: impl Iterator<Item = &'k Sum>,
+    mut keys: impl Iterator<Item = &'k Sum>,
 ) -> rusqlite::Result<()> {
     let epoch = token.epoch.as_i64();
     let sql = "UPDATE generation SET chunks = chunks + ?2 WHERE epoch = ?1";
     connection.prepare_cached(sql)?.execute(params![epoch, signed(more)])?;
     let mut mark = connection.prepare_cached("UPDATE embedding SET used = ?1 WHERE key = ?2 AND used < ?1")?;
-    keys.map(|key| mark.execute(params![epoch, key.0]).map(drop)).collect()
+    keys.try_for_each(|key| mark.execute(params![epoch, key.0]).map(drop))
 }
 
 /// The vectors that are kept under these keys.

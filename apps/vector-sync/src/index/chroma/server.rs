@@ -126,7 +126,7 @@ impl Server {
         loop {
             let url = format!("{}?limit={PAGE}&offset={offset}", self.collections);
             let said = self.ask(Method::GET, &url, None, DOING).await;
-            let page: Vec<Collection> = self.read(said.map_err(|refusal| self.trouble(refusal, DOING))?, DOING)?;
+            let page: Vec<Collection> = self.read(&said.map_err(|refusal| self.trouble(refusal, DOING))?, DOING)?;
             let is_last = page.len() < PAGE;
             offset += page.len();
             names.extend(page.into_iter().map(|each| each.name).filter(|name| name.starts_with(start)));
@@ -170,7 +170,7 @@ impl Server {
     pub(super) async fn page(&self, name: &str, offset: usize) -> Result<Vec<Record>, Trouble> {
         const DOING: &str = "reading a collection back";
         let body = json!({ "limit": PAGE, "offset": offset, "include": ["metadatas"] });
-        let page: Page = self.read(self.of(name, "get", body, DOING).await?, DOING)?;
+        let page: Page = self.read(&self.of(name, "get", body, DOING).await?, DOING)?;
         let record = |Beside { tenant, epoch, document, number, key, .. }: Beside| Record {
             tenant,
             epoch,
@@ -189,13 +189,13 @@ impl Server {
         }
         let include = ["documents", "metadatas", "distances"];
         let body = json!({ "query_embeddings": [vector], "n_results": limit, "include": include });
-        let found: Found = self.read(self.of(name, "query", body, DOING).await?, DOING)?;
+        let found: Found = self.read(&self.of(name, "query", body, DOING).await?, DOING)?;
         let first = |lists: Option<Vec<Vec<_>>>| lists.unwrap_or_default().into_iter().next().unwrap_or_default();
         let beside: Vec<Beside> = found.metadatas.unwrap_or_default().into_iter().next().unwrap_or_default();
         let distances = found.distances.unwrap_or_default().into_iter().next().unwrap_or_default();
         let texts: Vec<Option<String>> = first(found.documents);
         if texts.len() != beside.len() || texts.len() != distances.len() {
-            return Err(self.foreign(DOING, "its lists have several lengths".to_owned()));
+            return Err(self.foreign(DOING, "its lists have several lengths"));
         }
         let hit = |((beside, text), distance): ((Beside, Option<String>), f32)| {
             let Beside { epoch, document, number, heading, .. } = beside;
@@ -232,7 +232,7 @@ impl Server {
             Err(Refusal::Status(StatusCode::NOT_FOUND, _)) => return Err(Trouble::Gone),
             said => said.map_err(|refusal| self.trouble(refusal, DOING))?,
         };
-        let Collection { id, .. } = self.read(said, DOING)?;
+        let Collection { id, .. } = self.read(&said, DOING)?;
         let mut known = self.known();
         if known.len() >= IDS_MAX {
             known.clear();
@@ -249,11 +249,11 @@ impl Server {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<T: for<'de> Deserialize<'de>>(&self, body: Vec<u8>, doing: &'static str) -> Result<T, Trouble> {
-        serde_json::from_slice(&body).map_err(|error| self.foreign(doing, error.to_string()))
+    fn read<T: for<'de> Deserialize<'de>>(&self, body: &[u8], doing: &'static str) -> Result<T, Trouble> {
+        serde_json::from_slice(body).map_err(|error| self.foreign(doing, &error.to_string()))
     }
 
-    fn foreign(&self, doing: &'static str, why: String) -> Trouble {
+    fn foreign(&self, doing: &'static str, why: &str) -> Trouble {
         let why = format!("its answer is not that of a Chroma server of version 1 ({why}): check the address");
         Trouble::Index(IndexError::Failed { place: self.place.clone(), doing, why })
     }
