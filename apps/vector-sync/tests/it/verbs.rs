@@ -125,3 +125,66 @@ fn no_document_is_in_any_output_of_a_round() {
     let status = site.standing("acme").to_string();
     assert!(!status.contains("xyzzy"), "{status}");
 }
+
+/// What the second command of docs/vector-sync.md shows, with a shorter lease.
+#[test]
+fn the_demonstration_shows_a_refused_write() {
+    let site = Site::new(Kind::Sqlite);
+    site.edition("acme", "first");
+    let source = site.source("acme").display().to_string();
+    let words = ["demo", "--source", &source, "--ttl", "4s"];
+    let output = site.command(&words).env_remove("VECTOR_SYNC_INDEX").env_remove("TENURE_AUTHORITY").output().unwrap();
+    let said = crate::site::Said::of(output);
+    assert_eq!(said.status, 0, "{said:?}");
+    for part in [
+        "A is stopped",
+        "B | demo: version 1 is live: epoch 2",
+        "A | demo: the index refused a write",
+        "A | demo: superseded while switching: epoch 1 was followed by epoch 2 of B",
+        "A ended with status 76",
+        "demo: version 1 is live",
+    ] {
+        assert!(said.out.contains(part), "{part:?} is missing: {said:?}");
+    }
+    // An index in which the tenant has something already is left alone.
+    site.round("acme");
+    let said = site.run(&["demo", "--source", &source, "--tenant", "acme", "--index", &site.index]);
+    assert_eq!(said.status, 64, "{said:?}");
+    assert!(said.err.contains("acme has a version already"), "{said:?}");
+}
+
+#[test]
+fn people_are_shown_tables_and_bad_words_are_explained() {
+    let site = Site::new(Kind::Sqlite);
+    assert!(site.done(&["status"]).contains("has no tenant yet"));
+    site.edition("acme", "first");
+    site.round("acme");
+    let all = site.done(&["status"]);
+    assert!(
+        all.starts_with("TENANT  VERSION  EPOCH") && all.contains("acme    1        1      20         420"),
+        "{all}"
+    );
+    let one = site.done(&["status", "--tenant", "acme"]);
+    for part in ["acme: version 1 is live", "The alias", "Generations", "Rounds", "words@1, 256 numbers"] {
+        assert!(one.contains(part), "{part:?} is missing: {one}");
+    }
+    let found = site.done(&["search", "--tenant", "acme", "-n", "2", "wheel 3-7"]);
+    assert_eq!(found.lines().count(), 5, "the question, and two lines for each of two: {found}");
+    assert!(site.done(&["completions", "bash"]).contains("_vector-sync"));
+
+    let no_version = site.run(&["search", "--tenant", "nobody", "wheel"]);
+    assert_eq!(no_version.status, 70, "{no_version:?}");
+    assert!(no_version.err.contains("vector-sync sync --tenant nobody"), "{no_version:?}");
+    let no_authority = site
+        .command(&["sync", "--tenant", "acme", "--source", "x"])
+        .env_remove("TENURE_AUTHORITY")
+        .env("VECTOR_SYNC_INDEX", "postgres://u:hush@127.0.0.1:1/x")
+        .output()
+        .unwrap();
+    let said = crate::site::Said::of(no_authority);
+    assert_eq!(said.status, 64, "{said:?}");
+    assert!(said.err.contains("--authority") && !said.err.contains("hush"), "{said:?}");
+    let bad_point = site.command(&["gc"]).env("VECTOR_SYNC_STOP", "nowhere").output().unwrap();
+    let said = crate::site::Said::of(bad_point);
+    assert!(said.status == 64 && said.err.contains("before-switch"), "{said:?}");
+}
