@@ -82,10 +82,12 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    #[expect(clippy::needless_pass_by_value, reason = "errors are mapped with it")]
     pub(crate) fn usage(what: impl ToString) -> Self {
         Self { status: USAGE, what: what.to_string() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "errors are mapped with it")]
     pub(crate) fn failure(what: impl ToString) -> Self {
         Self { status: FAILURE, what: what.to_string() }
     }
