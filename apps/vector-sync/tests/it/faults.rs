@@ -44,7 +44,7 @@ fn a_switch_whose_answer_is_lost_is_looked_up_and_not_made_again() {
     let proxy = Proxy::to(server.port());
     let mut site = Site::new(Kind::Postgres);
     with_a_version(&site);
-    let direct = std::mem::replace(&mut site.index, String::new());
+    let direct = std::mem::take(&mut site.index);
     site.index = proxy.url(&direct);
     let mut worker = Worker::start(&site, TENANT, &[], &[(STOP, "before-switch")]);
     worker.is_stopped();
@@ -63,6 +63,7 @@ fn a_switch_whose_answer_is_lost_is_looked_up_and_not_made_again() {
 /// The story: the vector store took three minutes for a batch, the lease of two minutes ran out in the middle, and two workers
 /// built the same index.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "that so much time passes is what is tried")]
 fn a_store_that_is_slower_than_the_lease_does_not_lose_it() {
     let server = Postgres::options().vectors().unsynced().start();
     let mut site = Site::new(Kind::Sqlite);
@@ -72,7 +73,6 @@ fn a_store_that_is_slower_than_the_lease_does_not_lose_it() {
     worker.is_stopped();
     server.pause();
     worker.wake();
-    // Nothing to wait for: that so much time passes is what is tried.
     std::thread::sleep(Duration::from_secs(8));
     server.resume();
     let (said, outcome) = worker.ends();
