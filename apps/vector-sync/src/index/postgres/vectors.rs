@@ -14,7 +14,8 @@ use tokio_postgres::types::Type;
 /// The longest vectors for which a row fits into a page, and which an index may have.
 const PLAIN_MAX: u32 = 1900;
 
-/// Above how many chunks a generation gets an index of its vectors.
+/// Above how many chunks a generation gets an index of its vectors. To look at 20,000 of 384 numbers takes the server 11 ms, and through
+/// an index 4, which takes it 5 s to make (processor time, on the machine on which it was written).
 const INDEXED: u64 = 20_000;
 
 /// How many of the nearest an index looks at, at least and at most.
