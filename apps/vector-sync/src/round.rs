@@ -137,7 +137,7 @@ impl Round<'_> {
     async fn unless_there(&self, turn: &mut Turn<'_>, live: Option<&Live>, making: &Making) -> Result<(), Stop> {
         let With { tenant, index, settings, .. } = self.with;
         let Some(live) = live else { return Ok(()) };
-        if live.manifest.making == *making {
+        if live.manifest.making == *making && !settings.again {
             let generations = turn.read(async || index.generations(tenant).await).await?;
             let left = generations.iter().any(|generation| generation.state != State::Published);
             let removed = if left { clear(turn, settings.keep).await? } else { 0 };

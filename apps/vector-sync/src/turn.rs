@@ -38,7 +38,7 @@ pub struct Settings {
     pub patience: Duration,
     /// How many versions before the live one are kept for a rollback.
     pub keep: usize,
-    /// Whether to publish what was rolled back from.
+    /// Whether to publish what is live already, or was rolled back from.
     pub again: bool,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// How many versions before the live one are kept for a rollback.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     keep: usize,
-    /// Publish these documents although they were rolled back from.
+    /// Publish these documents although they are live already, or were rolled back from: after damage to an index, for example.
     #[arg(long)]
     again: bool,
     /// How many tenants at once.

@@ -1,6 +1,6 @@
 //! What production does to a round: lost answers, slow stores, failovers, cuts. Each ends with one writer, and nothing left over.
 
-use crate::site::{Kind, Site, postgres};
+use crate::site::{Kind, Site};
 use crate::worker::Worker;
 use serde_json::Value;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn is_whole(site: &Site, version: u64) {
 /// The story: the switch was committed, its answer was lost, the worker took that for a failure and built everything again.
 #[test]
 fn a_switch_whose_answer_is_lost_is_looked_up_and_not_made_again() {
-    let server = postgres();
+    let server = Postgres::shared_with_vectors();
     let proxy = Proxy::to(server.port());
     let mut site = Site::new(Kind::Postgres);
     with_a_version(&site);

@@ -4,7 +4,6 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 use tempfile::TempDir;
 use tenure_servers::{Chroma, Postgres};
 
@@ -35,19 +34,13 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
-/// A server with pgvector, which all tests of this process share.
-pub(crate) fn postgres() -> &'static Postgres {
-    static SHARED: OnceLock<Postgres> = OnceLock::new();
-    SHARED.get_or_init(|| Postgres::options().vectors().unsynced().start())
-}
-
 impl Site {
     pub(crate) fn new(kind: Kind) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().display();
         let index = match kind {
             Kind::Sqlite => format!("sqlite:{path}/vectors"),
-            Kind::Postgres => postgres().database(),
+            Kind::Postgres => Postgres::shared_with_vectors().database(),
             Kind::Chroma => format!("chroma:{}?catalog=sqlite:{path}/catalog", Chroma::shared().url()),
         };
         let authority = format!("sqlite:{path}/authority.db?create=true");

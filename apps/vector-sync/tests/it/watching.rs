@@ -42,7 +42,9 @@ fn of_several_watchers_one_publishes_each_change() {
         let standing = has_version(&site, "blue", 2)?;
         // Files are written one by one: what is published last is of all of them.
         let found = site.search("blue", "edition second page 19");
-        found["hits"][0]["text"].as_str().unwrap().contains("Edition second, page 19").then_some(standing)
+        let is_there = found["hits"][0]["text"].as_str().unwrap().contains("Edition second, page 19");
+        // A round that is ended before it is at its end is in nobody's account.
+        (is_there && standing["holder"].is_null() && standing["live"]["recorded"] == true).then_some(standing)
     });
     let said = watchers.map(end);
     let mut published = 0;
