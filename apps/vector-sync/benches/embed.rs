@@ -26,7 +26,9 @@ async fn main() -> ExitCode {
     let batch = model.batch();
     println!("{} texts in batches of {batch}, {threads} threads", texts.len());
     // What is loaded when it is first asked for is not measured.
+    let watch = Stopwatch::start();
     model.embed(&texts[..1]).await.unwrap();
+    println!("the model was loaded, looked at and asked once in {:.2} s", watch.spent().as_secs_f64());
     by_hand.embed(&texts[..1]);
     let mut ratios = Vec::new();
     // In turns, since a machine may be busy with something else for a while.

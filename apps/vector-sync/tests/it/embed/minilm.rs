@@ -1,6 +1,7 @@
 //! The sentence model, with its real files.
 
 use super::{cosine, texts};
+use futures_util::{FutureExt as _, StreamExt as _};
 use vector_sync::chunk::chunks;
 use vector_sync::embed::{EXAMPLES, EmbedError, Embedder, MINILM, Minilm};
 use vector_sync::source::{FolderSource, Source};
@@ -77,6 +78,20 @@ async fn a_text_has_one_vector_whatever_it_is_embedded_with() {
     }
 }
 
+/// Whoever has lost the right to write leaves the processor to the one who has it.
+#[tokio::test]
+async fn a_batch_that_nobody_waits_for_is_not_computed_to_its_end() {
+    let model = model(1);
+    model.embed(&texts(&["it is loaded now"])).await.unwrap();
+    let long: Vec<String> = (0..64).map(|number| format!("{number} {}", "word ".repeat(250))).collect();
+    // It has begun, and is dropped.
+    assert!(model.embed(&long).now_or_never().is_none());
+    // This one comes to its turn when the thread has left the other.
+    model.embed(&texts(&["the next"])).await.unwrap();
+    let spent = model.spent();
+    assert!(spent.texts <= 2 + 8, "{spent:?}");
+}
+
 #[tokio::test]
 async fn any_text_has_a_vector() {
     let all = texts(&["", " ", "\u{0}", "漢字", "🦀", &"x".repeat(100_000)]);
@@ -109,11 +124,9 @@ async fn other_files_are_not_taken_for_the_model() {
 /// What a piece weighs is an estimate. Whatever of it lies beyond the 256 parts that the model reads is not found.
 #[tokio::test]
 async fn pieces_of_a_real_manual_are_read_to_their_end() {
-    use futures_util::StreamExt as _;
     let source = FolderSource::new(&EXAMPLES.folder().join("ec2"), 1 << 24);
     let documents: Vec<_> = source.documents().collect().await;
-    let tokenizer = tokenizers::Tokenizer::from_file(MINILM.folder().join("tokenizer.json")).unwrap();
-    let mut tokenizer = tokenizer;
+    let mut tokenizer = tokenizers::Tokenizer::from_file(MINILM.folder().join("tokenizer.json")).unwrap();
     tokenizer.with_truncation(None).unwrap();
     tokenizer.with_padding(None);
     let (mut all, mut over, mut most) = (0, 0, 0);

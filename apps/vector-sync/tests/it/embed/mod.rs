@@ -2,6 +2,7 @@
 
 mod chosen;
 mod endpoint;
+mod fetch;
 mod http;
 #[cfg(feature = "minilm")]
 mod minilm;
