@@ -31,9 +31,6 @@ pub struct Minilm {
 const DIMENSIONS: u32 = 384;
 /// How many parts of words are looked at, with the two marks of beginning and end.
 const PARTS: usize = 256;
-/// How many texts go through the model at once, on one thread. They are of like length, so that little is computed in vain.
-const TOGETHER: usize = 8;
-
 impl Minilm {
     /// The model in this folder, which has been fetched (`vector-sync fetch`), on so many threads.
     ///
@@ -156,23 +153,22 @@ impl Loaded {
             let mut order: Vec<usize> = (0..texts.len()).collect();
             // The longest first, so that no thread begins one when the others are done.
             order.sort_by_key(|at| std::cmp::Reverse(parts[*at].len()));
-            let found: Result<Vec<Vec<Vec<f32>>>, EmbedError> = order
-                .par_chunks(TOGETHER)
-                .map(|group| {
+            let found: Result<Vec<Vec<f32>>, EmbedError> = order
+                .par_iter()
+                .with_max_len(1)
+                .map(|at| {
                     if !wanted.load(Ordering::Relaxed) {
                         return Err(failed("nobody waits for it any more".to_owned()));
                     }
-                    let group: Vec<&[u32]> = group.iter().map(|at| parts[*at].as_slice()).collect();
-                    let tokens = group.iter().map(|text| text.len() as u64).sum();
-                    let vectors = forward(&self.bert, &group).map_err(|error| failed(error.to_string()))?;
-                    spent.texts.fetch_add(group.len() as u64, Ordering::Relaxed);
-                    spent.tokens.fetch_add(tokens, Ordering::Relaxed);
-                    Ok(vectors)
+                    let mut vector = forward(&self.bert, &parts[*at]).map_err(|error| failed(error.to_string()))?;
+                    normalise(&mut vector).ok_or_else(|| failed("it gave numbers that are none".to_owned()))?;
+                    spent.texts.fetch_add(1, Ordering::Relaxed);
+                    spent.tokens.fetch_add(parts[*at].len() as u64, Ordering::Relaxed);
+                    Ok(vector)
                 })
                 .collect();
             let mut vectors = vec![Vec::new(); texts.len()];
-            for (at, mut vector) in order.iter().zip(found?.into_iter().flatten()) {
-                normalise(&mut vector).ok_or_else(|| failed("it gave numbers that are none".to_owned()))?;
+            for (at, vector) in order.iter().zip(found?) {
                 vectors[*at] = vector;
             }
             Ok(vectors)
@@ -180,23 +176,13 @@ impl Loaded {
     }
 }
 
-/// The mean of what the model says about each part of a text.
-fn forward(bert: &BertModel, texts: &[&[u32]]) -> candle_core::Result<Vec<Vec<f32>>> {
-    let longest = texts.iter().map(|text| text.len()).max().unwrap_or_default();
-    let shape = (texts.len(), longest);
-    let filled = |of: fn(u32) -> u32| -> Vec<u32> {
-        let rows = texts.iter().flat_map(|text| {
-            let padding = std::iter::repeat_n(0, longest - text.len());
-            text.iter().map(move |part| of(*part)).chain(padding)
-        });
-        rows.collect()
-    };
-    let parts = Tensor::from_vec(filled(|part| part), shape, &Device::Cpu)?;
-    let mask = Tensor::from_vec(filled(|_| 1), shape, &Device::Cpu)?;
-    let said = bert.forward(&parts, &parts.zeros_like()?, Some(&mask))?;
-    // Padding counts for nothing. The sum has the direction of the mean, and the length is made one in any case.
-    let mask = mask.to_dtype(DType::F32)?.unsqueeze(1)?;
-    mask.matmul(&said)?.squeeze(1)?.to_vec2()
+/// The sum of what the model says about each part of a text: it has the direction of the mean.
+///
+/// One text at a time, with nothing filled up: so its vector does not depend on what it is embedded with, and the threads are
+/// as busy with a text each as they would be with many in one.
+fn forward(bert: &BertModel, parts: &[u32]) -> candle_core::Result<Vec<f32>> {
+    let parts = Tensor::from_slice(parts, (1, parts.len()), &Device::Cpu)?;
+    bert.forward(&parts, &parts.zeros_like()?, None)?.squeeze(0)?.sum(0)?.to_vec1()
 }
 
 fn unfit(why: String) -> EmbedError {

@@ -74,7 +74,7 @@ async fn a_text_has_one_vector_whatever_it_is_embedded_with() {
     for (text, vector) in all.iter().zip(&together) {
         let [single] = alone.embed(std::slice::from_ref(text)).await.unwrap().try_into().unwrap();
         let apart = single.iter().zip(vector).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
-        assert!(apart < 1e-5, "{apart} for {text}");
+        assert!(apart < 1e-6, "{apart} for {text}");
     }
 }
 
@@ -89,7 +89,7 @@ async fn a_batch_that_nobody_waits_for_is_not_computed_to_its_end() {
     // This one comes to its turn when the thread has left the other.
     model.embed(&texts(&["the next"])).await.unwrap();
     let spent = model.spent();
-    assert!(spent.texts <= 2 + 8, "{spent:?}");
+    assert!(spent.texts <= 2 + 2, "{spent:?}");
 }
 
 #[tokio::test]
