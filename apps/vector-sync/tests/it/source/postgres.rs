@@ -1,14 +1,14 @@
 //! Queries of a real server.
 
 use super::{names, read, refused};
-use crate::site;
 use futures_util::StreamExt as _;
+use tenure_servers::Postgres;
 use tokio_postgres::NoTls;
 use vector_sync::source::{Format, PostgresSource, Source, SourceError};
 
 /// A database with a table of documents.
 async fn database(rows: &str) -> String {
-    let url = site::postgres().database();
+    let url = Postgres::shared_with_vectors().database();
     let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute("create table pages (path text, body text, kind text)").await.unwrap();
