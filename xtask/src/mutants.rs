@@ -14,6 +14,7 @@ pub mod run;
 mod signatures;
 mod sinks;
 mod stores;
+mod vectors;
 
 use crate::tidy::guarantees::{self, DOCUMENT};
 use crate::tidy::{File, Finding};
@@ -73,6 +74,7 @@ pub fn all() -> Vec<Mutant> {
         stores::MUTANTS,
         holder::MUTANTS,
         command_line::MUTANTS,
+        vectors::MUTANTS,
     ]
     .concat()
 }

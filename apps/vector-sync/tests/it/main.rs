@@ -5,10 +5,10 @@
 mod site;
 mod worker;
 
+mod conformance;
 mod drills;
 mod embed;
 mod faults;
-mod index;
 mod source;
 mod verbs;
 mod watching;
