@@ -16,7 +16,7 @@
 //! # How it works
 //!
 //! Each verb is one script, and so one moment of the server: it reads the fence, judges, applies the effect, and records the
-//! operation. The verbs are functions of a library (`tenure1`), which is loaded at its first use; where there are no functions,
+//! operation. The verbs are functions of a library (`tenure2`), which is loaded at its first use; where there are no functions,
 //! or the user may not call them, the same text runs as scripts. A seal waits for no writer, since none is ever in
 //! the middle: V4 holds, and I10 of itself.
 //!

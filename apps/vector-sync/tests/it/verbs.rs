@@ -175,7 +175,7 @@ fn people_are_shown_tables_and_bad_words_are_explained() {
     }
     let found = site.done(&["search", "--tenant", "acme", "-n", "2", "wheel 3-7"]);
     assert_eq!(found.lines().count(), 5, "the question, and two lines for each of two: {found}");
-    assert!(site.done(&["completions", "bash"]).contains("_vector-sync"));
+    assert!(site.done(&["completions", "bash"]).contains("complete -F"));
 
     let no_version = site.run(&["search", "--tenant", "nobody", "wheel"]);
     assert_eq!(no_version.status, 70, "{no_version:?}");

@@ -6,7 +6,7 @@ use crate::digest_of;
 #[test]
 fn the_librarys_text_belongs_to_its_number() {
     let digest: String = digest_of(LIBRARY.as_bytes()).0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(digest, "e29fa60e9c36ddac", "the text has changed: raise NUMBER, and write the new digest here");
+    assert_eq!(digest, "3d2f595890785d36", "the text has changed: raise NUMBER, and write the new digest here");
 }
 
 #[test]

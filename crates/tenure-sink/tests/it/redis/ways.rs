@@ -18,10 +18,10 @@ fn a_library_that_is_gone_is_loaded_again() {
     let server = Redis::start();
     let shop = Shop::on(&server);
     shop.seal(&token(1));
-    assert!(server.cli(&["function", "list"]).contains("tenure1"));
+    assert!(server.cli(&["function", "list"]).contains("tenure2"));
     server.cli(&["function", "flush"]);
     assert_eq!(shop.write(&server, &token(1), "a"), written());
-    assert!(server.cli(&["function", "list"]).contains("tenure1_write"));
+    assert!(server.cli(&["function", "list"]).contains("tenure2_write"));
     assert_eq!(shop.value(&server), "a");
 }
 
@@ -79,14 +79,14 @@ fn the_verbs_are_called_by_hand() {
     let server = Redis::start();
     let shop = Shop::on(&server);
     let (key, grant) = (shop.key("fences"), "00000000000000000000000000000001");
-    let generation = server.cli(&["fcall", "tenure1_describe", "1", &key, "r", "sealed"]);
+    let generation = server.cli(&["fcall", "tenure2_describe", "1", &key, "r", "sealed"]);
     let generation = generation.lines().nth(1).unwrap();
-    let sealed = server.cli(&["fcall", "tenure1_seal", "1", &key, "r", "1", grant, "sealed", generation, "sink"]);
+    let sealed = server.cli(&["fcall", "tenure2_seal", "1", &key, "r", "1", grant, "sealed", generation, "sink"]);
     assert!(sealed.starts_with("sealed"), "{sealed}");
     let value = shop.key("value");
     let write = |epoch: &str, value_of: &str| {
         let args =
-            ["fcall", "tenure1_write", "2", &key, &value, "r", epoch, grant, "sealed", "", "", "", "SET", value_of];
+            ["fcall", "tenure2_write", "2", &key, &value, "r", epoch, grant, "sealed", "", "", "", "SET", value_of];
         server.cli(&args)
     };
     assert_eq!(write("1", "a"), "written");
@@ -103,7 +103,7 @@ fn a_token_that_is_none_is_not_registered_by_hand() {
     for rule in [Rule::Sealed, Rule::HighWater] {
         let shop = Shop::create(&server.url(), rule);
         let (key, grant) = (shop.key("fences"), "00000000000000000000000000000001");
-        let generation = server.cli(&["fcall", "tenure1_describe", "1", &key, "r", rule.name()]);
+        let generation = server.cli(&["fcall", "tenure2_describe", "1", &key, "r", rule.name()]);
         let generation = generation.lines().nth(1).unwrap().to_owned();
         for (resource, epoch, grant) in [
             ("r", "9223372036854775808", grant),
@@ -120,10 +120,10 @@ fn a_token_that_is_none_is_not_registered_by_hand() {
             let mut connection = open(&server);
             let mut asked = redis::cmd("FCALL");
             if rule == Rule::Sealed {
-                asked.arg("tenure1_seal").arg(1).arg(&key).arg(resource).arg(epoch).arg(grant).arg("sealed");
+                asked.arg("tenure2_seal").arg(1).arg(&key).arg(resource).arg(epoch).arg(grant).arg("sealed");
                 asked.arg(&generation).arg("");
             } else {
-                asked.arg("tenure1_write").arg(2).arg(&key).arg(shop.key("value")).arg(resource).arg(epoch);
+                asked.arg("tenure2_write").arg(2).arg(&key).arg(shop.key("value")).arg(resource).arg(epoch);
                 asked.arg(grant).arg("high-water").arg("").arg("").arg("").arg("SET").arg("x");
             }
             let said: Vec<String> = asked.query(&mut connection).unwrap();
