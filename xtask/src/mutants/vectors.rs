@@ -101,10 +101,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         id: "A9",
-        what: "a store that does not answer at once fails the round",
+        what: "a lease lasts only while the store answers",
         file: TURN,
-        find: "            if patience.is_over() {",
-        replace: "            if patience.spent() > Duration::from_secs(1) {",
+        find: ".ttl(ttl).wait(wait)",
+        replace: ".ttl(ttl).progress_within(Duration::from_secs(2)).wait(wait)",
         tests: &[Test::own("vector_sync::faults::a_store_that_is_slower_than_the_lease_does_not_lose_it")],
     },
     Mutant {
