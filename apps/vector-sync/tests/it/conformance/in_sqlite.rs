@@ -84,7 +84,7 @@ async fn a_call_that_nobody_waits_for_is_made_or_not_made() {
 /// The disk is full: what is live stays whole, and when there is space again the round goes on.
 #[test]
 fn a_full_disk_is_said_and_changes_nothing() {
-    const TEST: &str = "index::in_sqlite::a_full_disk_is_said_and_changes_nothing";
+    const TEST: &str = "conformance::in_sqlite::a_full_disk_is_said_and_changes_nothing";
     const CHILD: &str = "VECTOR_SYNC_FULL_DISK";
     if let Some(folder) = std::env::var_os(CHILD) {
         let runtime = tokio::runtime::Runtime::new().unwrap();
